@@ -1,0 +1,135 @@
+"""What the portal needs from the systems around it, as Protocols, and how their failures are sorted.
+
+In charge of: the shapes that cross these borders. Not in charge of: doing anything. The twins under one shared suite live
+in adapters; services get one handed in and never ask which.
+
+    PortError
+     |- RetryableError   the same call may go through later (down, throttled, a conflict that passes)
+     |- TerminalError    it never will as it stands; the message says who must do what
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class PortError(Exception):
+    """A failure of a system behind a port. `code` is stable kebab-case, `message` is for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+class RetryableError(PortError):
+    """May pass. `retry_after` is in seconds, if the other side named it."""
+
+    def __init__(self, code: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(code, message)
+        self.retry_after = retry_after
+
+
+class TerminalError(PortError):
+    """Will not pass without somebody's change; ends the request as Failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """Where a claim is: `api_version` is group/version, `plural` the resource name in the API's path."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What the control plane answered to an apply."""
+
+    uid: str
+    generation: int
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedObject:
+    """One object that the composition made for a claim. `ready` None: it does not say."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    ready: bool | None
+    message: str
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedClaim:
+    """A claim as the control plane has it now. `status` holds conditions and the offering's own fields."""
+
+    ref: ClaimRef
+    uid: str
+    generation: int
+    resource_version: str
+    created_at: dt.datetime
+    deletion_requested_at: dt.datetime | None
+    finalizers: tuple[str, ...]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    spec: dict[str, Any]
+    status: dict[str, Any]
+    composed: tuple[ComposedObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimEvent:
+    """One step of a watch. `claim` is the last known state when it is gone. `cursor` resumes after this event."""
+
+    gone: bool
+    claim: ObservedClaim
+    cursor: str
+
+
+class Deliver(Protocol):
+    """The writing half of a control plane. Every call has a timeout and raises only PortError."""
+
+    def ensure_namespace(self, namespace: str, create: bool, labels: dict[str, str]) -> None:
+        """Make sure the namespace is there; with create=False a missing one is TerminalError `namespace-missing`."""
+
+    def composition_revision(self, composition: str) -> str:
+        """Name of the newest revision of a Composition, to be pinned. TerminalError `composition-missing`."""
+
+    def apply(self, claim: dict[str, Any]) -> Applied:
+        """Create or change the claim, idempotently. An object of that name whose instance label differs is a stranger's:
+        TerminalError `claim-name-taken`, and nothing is written."""
+
+    def delete(self, ref: ClaimRef, uid: str | None) -> None:
+        """Ask for (foreground) deletion of this uid; an absent claim is fine. It is gone when Observe says so."""
+
+
+class Observe(Protocol):
+    """The reading half. A list that can't be complete raises; it never answers with less."""
+
+    def get(self, ref: ClaimRef) -> ObservedClaim | None:
+        """The claim now, or None when it is gone."""
+
+    def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:
+        """All claims of these kinds (name and namespace of the refs are ignored) and the cursor to watch from."""
+
+    def watch(self, kinds: list[ClaimRef], cursor: str, timeout: float) -> Iterator[ClaimEvent]:
+        """Changes after `cursor` for up to `timeout` seconds, then ends. A cursor that is too old: RetryableError
+        `cursor-expired` (list again)."""
+
+
+class ControlPlane(Deliver, Observe, Protocol):
+    """Both halves."""
+
+    name: str
+    label: str  # what people are told of it, e.g. "embedded: simulated, no cluster behind it"
