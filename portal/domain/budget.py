@@ -14,8 +14,8 @@ from portal.domain.decision import BudgetLine, BudgetState, Quote, Reason
 
 
 def budget_lines(budgets: Iterable[BudgetState], quote: Quote) -> tuple[BudgetLine, ...]:
-    """Each budget before and after the quoted request. An unknown price leaves `after` as it was (see
-    check_budgets).""" monthly = quote.monthly or Decimal(0)
+    """Each budget before and after the quoted request. `after` is `before` under an unknown price."""
+    monthly = quote.monthly or Decimal(0)
     return tuple(BudgetLine(b.team, b.currency, b.committed, b.committed + monthly, b.soft, b.hard) for b in budgets)
 
 
