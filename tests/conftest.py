@@ -1,0 +1,81 @@
+"""In charge of: a real PostgreSQL and a real broker for the tests that ask for them.
+
+DATABASE_URL and BROKER_URL point at servers to use instead. Without them a PostgreSQL starts with the first test that
+needs one, in a folder of its own, shared by the processes of one run (each has its own database in it), and ends with
+the last.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
+from portal.running.valkey import embedded_valkey
+
+# How the processes of one pytest-xdist run learn where their shared server is.
+_SHARED = "PORTAL_TEST_SERVERS"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process makes the folder; workers inherit its name."""
+    if not hasattr(config, "workerinput"):
+        os.environ[_SHARED] = tempfile.mkdtemp(prefix="portal-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The first process removes it, after the workers have gone."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def _database_server() -> Iterator[str | None]:
+    """The address of the server that this run started, None when DATABASE_URL names one."""
+    if os.environ.get("DATABASE_URL"):
+        yield None
+        return
+    with embedded_postgres(Path(os.environ[_SHARED]) / "postgres", UNSAFE_AND_FAST) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    _database_server: str | None, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """Points Django at that server, before pytest-django makes the test database."""
+    if _database_server is None:
+        return
+    from django.db import connections
+
+    # The dictionary is changed in place: connections keep a reference to it.
+    connections.databases["default"]["HOST"] = parse_qs(urlsplit(_database_server).query)["host"][0]
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """The test database's address, for processes that a test starts. What they should see must be committed."""
+    from django.db import connection
+
+    settings: dict[str, Any] = connection.settings_dict
+    if settings["HOST"].startswith("/"):
+        return f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
+    return "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**settings)
+
+
+@pytest.fixture(scope="session")
+def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker's address: BROKER_URL, or an embedded Valkey of this process."""
+    given = os.environ.get("BROKER_URL")
+    if given:
+        yield given
+        return
+    with embedded_valkey(tmp_path_factory.mktemp("valkey")) as url:
+        yield url
