@@ -277,7 +277,7 @@ def test_entities_of_different_places_have_different_names(parts: list[str], dat
     [
         ("", "", "empty is a valid value"),
         ("search", "search", "valid"),
-        ("team-39c486526d", "team-6b3b98de29", "a slug with a hash stays what it is"),
+        ("team-39c486526d", "team-39c486526d", "a slug with a hash stays what it is"),
         ("Ada.Lovelace_1", "Ada.Lovelace_1", "capitals, dot and underscore are valid"),
         ("ada@example.org", r"ada-example\.org_[0-9a-f]{10}", "an address isn't"),
         ("データ", "x_[0-9a-f]{10}", "nothing is left"),
