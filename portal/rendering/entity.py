@@ -38,7 +38,7 @@ class EntityFacts:
 
     `team`, `environment`, `name` and `offering` name the entity: pass `entity_name` as it was first published where one
     of them changed since. `endpoint` holds the offering's endpoint pointers, resolved in the claim's status. `monthly`
-    is money as a string, or None when it isn't known. `since` is when `phase` began. `base_url` is the portal's address.
+    is money as a string, or None when it isn't known. `since` is when `phase` began. `base_url` is where the portal is.
     """
 
     instance_id: str
