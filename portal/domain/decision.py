@@ -69,6 +69,13 @@ class BudgetState(msgspec.Struct, frozen=True):
     hard: Decimal
 
 
+class SharedApprovers(msgspec.Struct, frozen=True):
+    """How many of the people counted in `Inputs.approvers` are in exactly these groups, two or more of them."""
+
+    groups: tuple[str, ...]  # sorted
+    people: int
+
+
 class Inputs(msgspec.Struct, frozen=True):
     """Everything a decision depends on. Offering and bundle are named by digest: their texts are stored by it."""
 
@@ -83,6 +90,7 @@ class Inputs(msgspec.Struct, frozen=True):
     budgets: tuple[BudgetState, ...]
     approvers: dict[str, int]  # group -> how many of its members may vote on this request (not one's own)
     at: dt.datetime
+    shared_approvers: tuple[SharedApprovers, ...] = ()  # both come from approval.count_approvers
 
 
 class UsageLine(msgspec.Struct, frozen=True):
