@@ -1,0 +1,344 @@
+"""Which slot of the fleet a claim gets, and why: filter, keep, spread, explain.
+
+Pure: no clock, no I/O, no Crossplane. It is in charge of capacity never being promised twice; not of reading objects
+(``fleet``) and not of what is composed in a slot.
+
+Every claim is placed by its own call, with its own, possibly old, view of all others, and several calls run at once.
+So a claim takes a slot in two steps, and what makes it safe is that each step is visible to all others before the next:
+
+1. *reserve*: the slot is written into the claim's status; nothing is composed;
+2. *bind*: a later call sees its own reservation, and composes only if everything held in that pool, by claims before
+   and after it, fits. When it doesn't, an order that all agree on decides (bound first, then the oldest, then the
+   smallest uid): who fits in that order waits until the others have gone, who doesn't yields and starts again.
+
+Of two claims that reserved the same last slot, at least one sees the other's reservation when it wants to bind, and
+then it either waits or yields. A claim without a slot lets all older ones without a slot choose first, so it never
+reserves what an older one would take.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+
+class Code(StrEnum):
+    """Why a cluster was taken or not. Stable: others match on these."""
+
+    KEPT = "Kept"
+    CHOSEN = "Chosen"
+    NOT_EMPTIEST = "NotEmptiest"
+    NOT_CONSIDERED = "NotConsidered"
+    NO_SUCH_POOL = "NoSuchPool"
+    NODE_TOO_SMALL = "NodeTooSmall"
+    REGION_EXCLUDED = "RegionExcluded"
+    CLASSIFICATION_EXCLUDED = "ClassificationExcluded"
+    NO_BACKUP_STORE = "NoBackupStore"
+    CORDONED = "Cordoned"
+    UNREACHABLE = "Unreachable"
+    NO_FREE_CAPACITY = "NoFreeCapacity"
+
+
+@dataclass(frozen=True, order=True)
+class Slot:
+    """A pool of a cluster."""
+
+    cluster: str
+    pool: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Capacity of one kind in a cluster. ``capacity`` and ``per_node`` are in units of ``resource``.
+
+    ``resource`` is an accelerator class (units: accelerators) or ``VECTOR_MEMORY`` (units: GiB). ``per_node`` None
+    means that nodes set no limit of their own.
+    """
+
+    name: str
+    resource: str
+    capacity: int
+    per_node: int | None = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One InferenceCluster as placement sees it."""
+
+    name: str
+    region: str
+    classifications: frozenset[str]
+    pools: tuple[Pool, ...]
+    cordoned: bool = False
+    reachable: bool = True
+    backups: bool = False
+
+
+VECTOR_MEMORY = "vector-memory-gib"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a claim takes at its maximum: ``pieces`` of ``piece`` units, each on one node, ``units`` in all."""
+
+    resource: str
+    units: int
+    piece: int
+    pieces: int
+    regions: frozenset[str] = frozenset()
+    classification: str = "internal"
+    backups: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that holds a slot or wants one.
+
+    ``held`` is the slot in its status, ``bound`` whether its workload was composed there. A claim that is being deleted
+    holds its slot until it is gone, and wants none.
+    """
+
+    uid: str
+    name: str
+    created: str
+    need: Need
+    held: Slot | None = None
+    bound: bool = False
+    deleting: bool = False
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sorts the oldest first. RFC 3339 times in UTC sort as text."""
+        return (self.created, self.uid)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why ``cluster`` was taken or not."""
+
+    cluster: str
+    code: Code
+    message: str
+
+
+class Step(StrEnum):
+    """How far a claim got."""
+
+    REFUSED = "Refused"  # no slot fits; ask again later
+    RESERVED = "Reserved"  # the slot is to be written to the status; compose nothing yet
+    WAITING = "Waiting"  # holds its slot, but others who hold it too must yield first; compose nothing yet
+    BOUND = "Bound"  # compose in this slot
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The answer for one claim: a slot unless refused, and a reason for every cluster of the fleet."""
+
+    step: Step
+    slot: Slot | None
+    region: str | None = None
+    reasons: tuple[Reason, ...] = ()
+    # What it may not do although it keeps its slot, in a sentence; see place().
+    held_back: str | None = None
+
+
+@dataclass
+class _Room:
+    """Units free per slot while contenders choose one after the other."""
+
+    capacity: Mapping[Slot, int]
+    used: dict[Slot, int] = field(default_factory=dict)
+
+    def take(self, slot: Slot, units: int) -> None:
+        self.used[slot] = self.used.get(slot, 0) + units
+
+    def free(self, slot: Slot) -> int:
+        return self.capacity.get(slot, 0) - self.used.get(slot, 0)
+
+
+def place(me: Claim, others: Iterable[Claim], clusters: Sequence[Cluster], granted: int | None = None) -> Placement:
+    """Place one claim among all others.
+
+    ``granted`` is how many units its composed workload has now (None if it has none): a bound claim that wants more
+    than that and doesn't fit keeps its slot with ``held_back`` set; compose it as it was. The same goes for a bound
+    claim whose slot its spec now excludes, as long as no other slot fits. Nothing that is bound moves for any other
+    reason: not when its cluster is cordoned, can't be reached, or has lost capacity.
+    """
+    others = [other for other in others if other.uid != me.uid]
+    fleet = {cluster.name: cluster for cluster in clusters}
+    if me.held is not None and me.bound:
+        return _keep(me, me.held, others, fleet, granted or 0)
+    if me.held is not None and not _exclusions(me.need, fleet.get(me.held.cluster), me.held.pool):
+        rank = _rank(me, me.held, others, fleet)
+        if rank is not None:
+            return _held(rank, me.held, fleet, me.need)
+    return _choose(me, others, fleet)
+
+
+def _keep(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster], granted: int) -> Placement:
+    """A bound claim: stay, grow if there is room, leave only if its own spec excludes the slot and another fits."""
+    cluster = fleet.get(slot.cluster)
+    if cluster is None or _pool(cluster, slot.pool) is None:
+        why = f"its slot {slot.cluster}/{slot.pool} is no longer in the fleet; bring it back, or delete this claim"
+        return Placement(Step.BOUND, slot, None, (), why)
+    if any(code in _SPEC_EXCLUDES for code, _ in _exclusions(me.need, cluster, slot.pool)):
+        elsewhere = _choose(me, others, fleet)
+        if elsewhere.slot is not None and elsewhere.slot != slot:
+            return elsewhere
+        why = f"its spec excludes {slot.cluster}/{slot.pool}, and no other slot fits; until one does it runs as it was"
+        return Placement(Step.BOUND, slot, cluster.region, elsewhere.reasons, why)
+    placement = _held(Step.BOUND, slot, fleet, me.need)
+    if me.need.units <= granted:
+        return placement
+    free = _room(fleet, others).free(slot)
+    if me.need.units <= free:
+        return placement
+    why = (
+        f"it has {granted} {me.need.resource} in {slot.cluster}/{slot.pool} and wants {me.need.units}, but others "
+        f"leave at most {max(free, 0)}; it runs as it was. Ask for less, or wait until others are gone"
+    )
+    return Placement(Step.BOUND, slot, cluster.region, placement.reasons, why)
+
+
+def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster]) -> Step | None:
+    """Whether a reservation may bind, waits, or (None) has to yield."""
+    capacity = _room(fleet, ()).free(slot)
+    holders = [other for other in others if other.held == slot]
+    if sum(holder.need.units for holder in holders) + me.need.units <= capacity:
+        return Step.BOUND
+    in_order = sorted([*holders, me], key=lambda claim: (not (claim.bound or claim.deleting), claim.age))
+    for claim in in_order:
+        fits = claim.need.units <= capacity
+        if claim is me:
+            return Step.WAITING if fits else None
+        # A bound claim is there, whether it fits or not.
+        if fits or claim.bound or claim.deleting:
+            capacity -= claim.need.units
+    raise AssertionError("the claim itself is among the holders")
+
+
+def _choose(me: Claim, others: list[Claim], fleet: Mapping[str, Cluster]) -> Placement:
+    """The emptiest slot that fits, after all older claims without a slot have chosen theirs."""
+    room = _room(fleet, others)
+    contenders = [other for other in others if other.held is None and not other.deleting and other.age < me.age]
+    ahead = 0
+    for contender in sorted(contenders, key=lambda claim: claim.age):
+        slot = _emptiest(contender.need, fleet, room)
+        if slot is not None:
+            room.take(slot, contender.need.units)
+            ahead += contender.need.resource == me.need.resource
+    slot = _emptiest(me.need, fleet, room)
+    reasons = tuple(reason for name in sorted(fleet) for reason in _explain(me.need, fleet[name], room, slot, ahead))
+    if slot is None:
+        return Placement(Step.REFUSED, None, None, reasons)
+    return Placement(Step.RESERVED, slot, fleet[slot.cluster].region, reasons)
+
+
+def _emptiest(need: Need, fleet: Mapping[str, Cluster], room: _Room) -> Slot | None:
+    """Among the slots that fit, the one with the largest free share; then the most units, then by name."""
+    fitting = [
+        Slot(cluster.name, pool.name)
+        for cluster in fleet.values()
+        for pool in cluster.pools
+        if not _exclusions(need, cluster, pool.name) and need.units <= room.free(Slot(cluster.name, pool.name))
+    ]
+    return min(
+        fitting,
+        key=lambda slot: (-Fraction(room.free(slot), max(room.capacity[slot], 1)), -room.free(slot), slot),
+        default=None,
+    )
+
+
+# Reasons that lie in the claim's own spec, rather than in the state of the cluster.
+_SPEC_EXCLUDES = frozenset(
+    {Code.NO_SUCH_POOL, Code.NODE_TOO_SMALL, Code.REGION_EXCLUDED, Code.CLASSIFICATION_EXCLUDED, Code.NO_BACKUP_STORE}
+)
+
+
+def _exclusions(need: Need, cluster: Cluster | None, pool_name: str | None = None) -> list[tuple[Code, str]]:
+    """Everything but free capacity that keeps ``need`` out of a cluster, or out of one pool of it."""
+    if cluster is None:
+        return [(Code.NO_SUCH_POOL, "the cluster is not in the fleet")]
+    found = [] if _pools(need, cluster, pool_name) else [_no_pool(need, cluster, pool_name)]
+    if need.regions and cluster.region not in need.regions:
+        allowed = ", ".join(sorted(need.regions))
+        found.append((Code.REGION_EXCLUDED, f"it is in region {cluster.region}; the claim allows {allowed}"))
+    if need.classification not in cluster.classifications:
+        cleared = ", ".join(sorted(cluster.classifications)) or "nothing"
+        found.append((Code.CLASSIFICATION_EXCLUDED, f"it is cleared for {cleared}, not for {need.classification} data"))
+    if need.backups and not cluster.backups:
+        found.append((Code.NO_BACKUP_STORE, "it has no backup store, and the claim wants backups"))
+    if cluster.cordoned:
+        found.append((Code.CORDONED, "it is cordoned and takes nothing new"))
+    if not cluster.reachable:
+        found.append((Code.UNREACHABLE, "it can't be reached and takes nothing new"))
+    return found
+
+
+def _pools(need: Need, cluster: Cluster, pool_name: str | None) -> list[Pool]:
+    """The pools of a cluster whose kind and nodes suit; free capacity is another question."""
+    return [
+        pool
+        for pool in cluster.pools
+        if pool.resource == need.resource and (pool_name is None or pool.name == pool_name) and _fits_nodes(need, pool)
+    ]
+
+
+def _fits_nodes(need: Need, pool: Pool) -> bool:
+    """Whether each piece fits on a node, and all pieces fit on as many nodes as the pool has."""
+    if pool.per_node is None:
+        return True
+    return need.piece <= pool.per_node and need.pieces <= (pool.capacity // pool.per_node) * (
+        pool.per_node // need.piece
+    )
+
+
+def _no_pool(need: Need, cluster: Cluster, pool_name: str | None) -> tuple[Code, str]:
+    of_kind = [p for p in cluster.pools if p.resource == need.resource and (pool_name is None or p.name == pool_name)]
+    if not of_kind:
+        return Code.NO_SUCH_POOL, f"it has no {need.resource}"
+    nodes = ", ".join(f"{pool.name} has {pool.per_node} a node and {pool.capacity} in all" for pool in of_kind)
+    return Code.NODE_TOO_SMALL, f"{need.pieces} x {need.piece} {need.resource} don't fit on its nodes: {nodes}"
+
+
+def _explain(need: Need, cluster: Cluster, room: _Room, chosen: Slot | None, ahead: int) -> list[Reason]:
+    """All that keeps ``need`` out of a cluster, or why it went in, or why another was better."""
+    exclusions = _exclusions(need, cluster)
+    if exclusions:
+        return [Reason(cluster.name, code, message) for code, message in exclusions]
+    slots = [Slot(cluster.name, pool.name) for pool in _pools(need, cluster, None)]
+    free = ", ".join(
+        f"{room.free(slot)} of {room.capacity[slot]} {need.resource} free in {slot.pool}" for slot in slots
+    )
+    if chosen is not None and chosen.cluster == cluster.name:
+        return [Reason(cluster.name, Code.CHOSEN, f"emptiest that fits: {free}; takes {need.units}")]
+    if any(need.units <= room.free(slot) for slot in slots):
+        return [Reason(cluster.name, Code.NOT_EMPTIEST, f"fits, but another is emptier: {free}")]
+    older = f" after {ahead} older claims" if ahead else ""
+    return [Reason(cluster.name, Code.NO_FREE_CAPACITY, f"{free}{older}; {need.units} needed")]
+
+
+def _held(step: Step, slot: Slot, fleet: Mapping[str, Cluster], need: Need) -> Placement:
+    """Stay in a slot. The other clusters are not considered, which is a reason too."""
+    reasons = []
+    for name in sorted(fleet):
+        if name == slot.cluster:
+            reasons.append(Reason(name, Code.KEPT, f"it already holds {need.units} {need.resource} in {slot.pool}"))
+            continue
+        exclusions = _exclusions(need, fleet[name])
+        code_and_message = exclusions or [(Code.NOT_CONSIDERED, f"the claim stays in {slot.cluster}")]
+        reasons += [Reason(name, *pair) for pair in code_and_message]
+    return Placement(step, slot, fleet[slot.cluster].region, tuple(reasons))
+
+
+def _pool(cluster: Cluster, name: str) -> Pool | None:
+    return next((pool for pool in cluster.pools if pool.name == name), None)
+
+
+def _room(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> _Room:
+    """Units free once every holder has taken its maximum."""
+    room = _Room({Slot(c.name, pool.name): pool.capacity for c in fleet.values() for pool in c.pools})
+    for holder in holders:
+        if holder.held is not None:
+            room.take(holder.held, holder.need.units)
+    return room

@@ -1,0 +1,132 @@
+"""What every placed kind does the same way: place, say so, and compose only when the slot is bound.
+
+In charge of the ``Placed`` and ``WorkloadReady`` conditions and of ``status.placement``; the manifests and the rest of
+the status come from the module of the kind.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from composition_function import fleet, objects
+from composition_function.contract import (
+    TTL_NEXT_STEP,
+    TTL_PENDING,
+    TTL_SETTLED,
+    Composed,
+    Condition,
+    Manifest,
+    Outcome,
+    Request,
+    SpecError,
+    at,
+    describe,
+    text,
+)
+from composition_function.placement import Placement, Step, place
+
+
+@dataclass
+class Built:
+    """What a kind makes of a bound slot. ``waiting_for`` is None when the workload does what the claim asks for."""
+
+    resources: dict[str, Composed]
+    waiting_for: str | None
+    status: Manifest = field(default_factory=dict)
+
+
+Build = Callable[[Request, objects.Target], Built]
+Observe = Callable[[Request], Manifest]
+
+
+def compose(request: Request, main: str, build: Build, observe: Observe) -> Outcome:
+    """Place the claim; once its slot is bound, ``build`` its resources.
+
+    ``main`` is the key of the composed resource that stands for the workload. ``observe`` gives the status of what
+    runs, for a claim that has to stay as it was.
+    """
+    placement, complaints = _place(request, main)
+    outcome = Outcome(status={"placement": _status(request.composite, placement)}, warnings=complaints)
+    outcome.conditions.append(_placed(request, placement))
+    if placement.step is not Step.BOUND or placement.slot is None:
+        outcome.ttl = TTL_PENDING if placement.step is Step.REFUSED else TTL_NEXT_STEP
+        return outcome
+    if placement.held_back:
+        outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
+        outcome.status |= observe(request)
+        outcome.ttl = TTL_PENDING
+        return outcome
+    need = fleet.read_claim(request.composite).need
+    target = objects.Target(placement.slot, _provider_config(request, placement.slot.cluster), need.units)
+    built = build(request, target)
+    outcome.resources = built.resources
+    outcome.status |= built.status
+    outcome.ready = built.waiting_for is None
+    outcome.conditions.append(
+        Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", built.waiting_for or "")
+    )
+    outcome.ttl = TTL_SETTLED if outcome.ready else TTL_PENDING
+    return outcome
+
+
+def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
+    observed = request.observed.get(main)
+    me = fleet.read_claim(request.composite)
+    slot, bound = objects.hold(me, observed)
+    same_kind = fleet.DATABASES if request.composite["kind"] == "VectorDatabase" else fleet.MODELS
+    others, claim_complaints = fleet.read_all(request.required.get(same_kind.name, ()), fleet.read_claim)
+    clusters, cluster_complaints = fleet.read_all(request.required.get(fleet.CLUSTERS.name, ()), fleet.read_cluster)
+    placement = place(replace(me, held=slot, bound=bound), others, clusters, objects.granted(observed))
+    return placement, claim_complaints + cluster_complaints
+
+
+def _provider_config(request: Request, cluster: str) -> str:
+    for item in request.required[fleet.CLUSTERS.name]:
+        if at(item, "metadata", "name") == cluster:
+            return text(item, "spec", "providerConfigName")
+    raise SpecError(f"{describe(request.composite)}: cluster {cluster} is not in the fleet")
+
+
+def _status(composite: Manifest, placement: Placement) -> Manifest:
+    """``status.placement``. While the claim stays where it is, the reasons stay those for which it came there."""
+    reasons = [{"cluster": r.cluster, "code": r.code.value, "message": r.message} for r in placement.reasons]
+    if placement.slot is None:
+        return {"reasons": reasons}
+    before = at(composite, "status", "placement", default={})
+    slot = {"cluster": placement.slot.cluster, "pool": placement.slot.pool}
+    if slot.items() <= before.items() and placement.step is not Step.RESERVED and not placement.held_back:
+        reasons = before.get("reasons") or reasons
+    region = {"region": placement.region} if placement.region else {}
+    return slot | region | {"reasons": reasons}
+
+
+def _placed(request: Request, placement: Placement) -> Condition:
+    """The ``Placed`` condition; its message says per cluster why, and what to do."""
+    if placement.step is Step.REFUSED:
+        return Condition("Placed", False, *_refused(request, placement))
+    where = f"{placement.slot.cluster}/{placement.slot.pool}" if placement.slot else "?"
+    if placement.held_back:
+        return Condition("Placed", False, "HeldBack", placement.held_back)
+    if placement.step is Step.BOUND:
+        return Condition("Placed", True, "Placed", f"runs in {where}")
+    if placement.step is Step.WAITING:
+        return Condition("Placed", False, "Waiting", f"holds {where}; later claims that took it too are giving it up")
+    return Condition(
+        "Placed", False, "Reserved", f"reserved {where}; composed next, unless an earlier claim took it too"
+    )
+
+
+def _refused(request: Request, placement: Placement) -> tuple[str, str]:
+    """Reason and message when no slot fits."""
+    if not placement.reasons:
+        return "NoFleet", "the fleet has no InferenceCluster; create one (examples are in crossplane/fleet)"
+    need = fleet.read_claim(request.composite).need
+    why = "; ".join(f"{reason.cluster}: {reason.message} ({reason.code.value})" for reason in placement.reasons)
+    wanted = f"{need.units} {need.resource} ({need.pieces} x {need.piece} on one node)"
+    advice = "Ask for less, allow more regions, or wait: it is tried again by itself"
+    return "NoCapacity", f"no cluster has room for {wanted}. {why}. {advice}"
+
+
+def all_ready(resources: Mapping[str, Composed], reason: str | None) -> None:
+    """Mark every resource of a kind ready together with its workload: alone none of them is of use."""
+    for resource in resources.values():
+        resource.ready = reason is None
