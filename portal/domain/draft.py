@@ -1,0 +1,153 @@
+"""What a person or a machine hands in: the body of a submission, checked for its form.
+
+In charge of: which members each kind of request has, their types and lengths. Not in charge of: whether team, offering or
+instance exist (services), whether the spec fits its schema (offerings), or what policies say (governance).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jsonschema_rs
+import msgspec
+
+from portal.domain.decision import RequestKind
+from portal.domain.schema import Problem
+
+MAX_REASON = 10_000
+SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+
+_text = {"type": "string", "minLength": 1, "maxLength": 253}
+_slug = {"type": "string", "pattern": SLUG}
+_common: dict[str, Any] = {
+    "reason": {"type": "string", "maxLength": MAX_REASON},
+    "madeFor": {"type": "string", "minLength": 1, "maxLength": 150},
+    "idempotencyKey": {"type": "string", "minLength": 1, "maxLength": 200},
+}
+_labels = {
+    "type": "object",
+    "maxProperties": 32,
+    "propertyNames": {"pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"},
+    "additionalProperties": {"type": "string", "pattern": r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"},
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "Create": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "offering", "team", "environment", "name", "spec"],
+        "properties": {
+            "kind": {"const": "Create"},
+            "offering": _text,
+            "team": _slug,
+            "environment": _slug,
+            "name": {"type": "string", "minLength": 1, "maxLength": 253},
+            "spec": {"type": "object"},
+            "labels": _labels,
+            **_common,
+        },
+    },
+    "Delete": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "instance"],
+        "properties": {"kind": {"const": "Delete"}, "instance": {"type": "string", "format": "uuid"}, **_common},
+    },
+    "Quota": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "team", "spec"],
+        "properties": {
+            "kind": {"const": "Quota"},
+            "team": _slug,
+            "spec": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["dimension", "limit"],
+                "properties": {
+                    "dimension": {"type": "string", "pattern": r"^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$"},
+                    "limit": {"type": "integer", "minimum": 0, "maximum": 1_000_000_000},
+                },
+            },
+            **_common,
+        },
+    },
+}
+_validators = {kind: jsonschema_rs.validator_for(body, validate_formats=True) for kind, body in BODIES.items()}
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A submission of good form. Which members are set depends on `kind`, see BODIES."""
+
+    kind: RequestKind
+    team: str = ""
+    environment: str = ""
+    offering: str = ""
+    instance: str = ""
+    name: str = ""
+    spec: dict[str, Any] = {}
+    labels: dict[str, str] = {}
+    reason: str = ""
+    made_for: str = msgspec.field(name="madeFor", default="")
+    idempotency_key: str = msgspec.field(name="idempotencyKey", default="")
+
+
+def parse_draft(body: object) -> Draft | list[Problem]:
+    """The draft, or every problem of the body's form, each with a JSON pointer."""
+    if not isinstance(body, dict):
+        return [Problem("", "wrong-type", f"the body is {_name(body)}; send a JSON object")]
+    kind = body.get("kind")
+    if not isinstance(kind, str) or kind not in BODIES:
+        shown = "missing" if "kind" not in body else repr(kind)[:80]
+        return [Problem("/kind", "unknown-kind", f"kind is {shown}; it is one of {', '.join(BODIES)}")]
+    if problem := _unfit_text(body):
+        return [problem]
+    problems = [_problem(error) for error in _validators[kind].iter_errors(body)]
+    return problems[:50] or msgspec.convert(body, Draft)
+
+
+def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+    pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in error.instance_path)
+    keyword = str(error.schema_path[-1]) if error.schema_path else "invalid"
+    return Problem(pointer, _CODES.get(keyword, "invalid"), str(error.message)[:500])
+
+
+_CODES = {
+    "additionalProperties": "unknown-field",
+    "required": "missing-field",
+    "type": "wrong-type",
+    "maxLength": "too-long",
+    "minLength": "too-short",
+    "pattern": "bad-format",
+    "format": "bad-format",
+    "minimum": "out-of-range",
+    "maximum": "out-of-range",
+}
+
+
+def _name(value: object) -> Literal["null", "a list", "a string", "a number", "a boolean"]:
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str):
+        return "a string"
+    return "a boolean" if isinstance(value, bool) else "a number"
+
+
+def _unfit_text(value: object, pointer: str = "", depth: int = 0) -> Problem | None:
+    """Text that no database or claim can hold (U+0000, half of a surrogate pair), or nesting past any schema's."""
+    if depth > MAX_DEPTH:
+        return Problem("", "too-deep", f"nested more than {MAX_DEPTH} levels deep; no offering needs that")
+    if isinstance(value, str):
+        bad = "\x00" in value or any("\ud800" <= char <= "\udfff" for char in value)
+        return Problem(pointer, "bad-text", "holds U+0000 or half a surrogate pair; remove it") if bad else None
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        step = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        found = _unfit_text(str(key), step, depth + 1) or _unfit_text(item, step, depth + 1)
+        if found:
+            return found
+    return None
+
+
+MAX_DEPTH = 32

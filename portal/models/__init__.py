@@ -1,0 +1,33 @@
+"""MEMORY: what the portal remembers, one module per kind of thing. Only services write."""
+
+from portal.models.documents import ActiveDocument, Document, Price
+from portal.models.journal import AuditEvent, FeedEntity, FeedHead, OutboxRow
+from portal.models.ledger import Budget, Commitment, Quota, Reservation
+from portal.models.people import ApiToken, Membership, Team
+from portal.models.places import CompositionRevision, Environment
+from portal.models.requests import OPEN_STATES, DecisionRecord, Instance, Request, Stage, Vote
+
+__all__ = [
+    "OPEN_STATES",
+    "ActiveDocument",
+    "ApiToken",
+    "AuditEvent",
+    "Budget",
+    "Commitment",
+    "CompositionRevision",
+    "DecisionRecord",
+    "Document",
+    "Environment",
+    "FeedEntity",
+    "FeedHead",
+    "Instance",
+    "Membership",
+    "OutboxRow",
+    "Price",
+    "Quota",
+    "Request",
+    "Reservation",
+    "Stage",
+    "Team",
+    "Vote",
+]

@@ -1,0 +1,166 @@
+"""The one place that decides who may see and do what. Everything else asks here.
+
+What one may not see is not there (404); what one sees but may not do is refused with the reason (403). Membership in a
+group of teams counts for every team below it. Nobody, superusers included, votes on their own request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.contrib.auth.models import Group, User
+from django.db.models import Count, Q, QuerySet
+
+from portal.models import AuditEvent, Budget, Instance, Membership, Quota, Request, Team
+from portal.services.errors import Forbidden, NotFound
+from portal.services.locks import team_chain
+
+ADMINS = "platform-admins"
+AUDITORS = "auditors"
+SCOPES = {
+    "read": "read everything that the person may see",
+    "request": "submit and withdraw requests",
+    "approve": "vote on requests",
+    "feed": "read the catalog feed",
+}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who is at the door. `scopes` None: a signed-in person, limited by nothing but who they are."""
+
+    user: User
+    scopes: frozenset[str] | None = None
+    _groups: list[str] = field(default_factory=list, repr=False, compare=False)
+
+    def needs(self, scope: str) -> None:
+        """Raise Forbidden unless the token at the door has this scope."""
+        if self.scopes is not None and scope not in self.scopes:
+            have = ", ".join(sorted(self.scopes)) or "none"
+            raise Forbidden("missing-scope", f"This needs a token with scope '{scope}'; yours has: {have}.")
+
+    def groups(self) -> list[str]:
+        """Names of the approver groups this person is in."""
+        if not self._groups:
+            self._groups.extend(["", *self.user.groups.order_by("name").values_list("name", flat=True)])
+        return self._groups[1:]
+
+    @property
+    def is_admin(self) -> bool:
+        return ADMINS in self.groups()
+
+    @property
+    def sees_all(self) -> bool:
+        return self.is_admin or AUDITORS in self.groups()
+
+
+def descendants(team_ids: set[int]) -> set[int]:
+    """These teams and every team below them."""
+    found, frontier = set(team_ids), set(team_ids)
+    while frontier:
+        frontier = set(Team.objects.filter(parent__in=frontier).values_list("id", flat=True)) - found
+        found |= frontier
+    return found
+
+
+def own_team_ids(actor: Actor) -> set[int]:
+    """Teams that this person is in, directly or through a group above."""
+    return descendants(set(Membership.objects.filter(user=actor.user).values_list("team_id", flat=True)))
+
+
+def visible_teams(actor: Actor) -> QuerySet[Team]:
+    teams = Team.objects.select_related("parent")
+    if actor.sees_all:
+        return teams
+    own = own_team_ids(actor)
+    above = {group.pk for team in Team.objects.filter(pk__in=own) for group in team_chain(team)}
+    return teams.filter(pk__in=own | above)
+
+
+def visible_requests(actor: Actor) -> QuerySet[Request]:
+    """Own teams' requests, one's own, those made for one, and those whose stages ask one's groups."""
+    requests = Request.objects.all()
+    if actor.sees_all:
+        return requests
+    asked = Request.objects.filter(stages__group__in=actor.groups()).values("pk")
+    return requests.filter(
+        Q(team__in=own_team_ids(actor)) | Q(requester=actor.user) | Q(made_for=actor.user) | Q(pk__in=asked)
+    )
+
+
+def visible_instances(actor: Actor) -> QuerySet[Instance]:
+    instances = Instance.objects.all()
+    if actor.sees_all:
+        return instances
+    asked = Request.objects.filter(stages__group__in=actor.groups()).values("instance")
+    return instances.filter(Q(team__in=own_team_ids(actor)) | Q(pk__in=asked))
+
+
+def visible_quotas(actor: Actor) -> QuerySet[Quota]:
+    return Quota.objects.filter(team__in=visible_teams(actor)).select_related("team")
+
+
+def visible_budgets(actor: Actor) -> QuerySet[Budget]:
+    return Budget.objects.filter(team__in=visible_teams(actor)).select_related("team")
+
+
+def visible_audit(actor: Actor) -> QuerySet[AuditEvent]:
+    """Auditors and admins see all; others the steps of requests and instances that they see."""
+    events = AuditEvent.objects.select_related("actor", "team")
+    if actor.sees_all:
+        return events
+    return events.filter(
+        Q(request__in=visible_requests(actor).values("pk")) | Q(instance__in=visible_instances(actor).values("pk"))
+    )
+
+
+def request_for(actor: Actor, request_id: object) -> Request:
+    """The request, or NotFound when it isn't there or not theirs to see."""
+    found = visible_requests(actor).filter(pk=request_id).select_related("team", "instance").first()
+    if found is None:
+        raise NotFound("request", request_id)
+    return found
+
+
+def instance_for(actor: Actor, instance_id: object) -> Instance:
+    found = visible_instances(actor).filter(pk=instance_id).select_related("team", "environment", "document").first()
+    if found is None:
+        raise NotFound("instance", instance_id)
+    return found
+
+
+def team_to_request_for(actor: Actor, slug: str) -> Team:
+    """The team, if this person may submit for it: a member of it or of a group above, or an admin."""
+    team = visible_teams(actor).filter(slug=slug).first()
+    if team is None:
+        raise NotFound("team", slug)
+    if not actor.is_admin and team.pk not in own_team_ids(actor):
+        raise Forbidden("not-a-member", f"Only members of {team.slug} (or of a group above it) can request for it.")
+    return team
+
+
+def owners_of_request(request: Request) -> set[int]:
+    """User ids for whom this is their own request: requester, made-for, and for a quota everyone in the team that gains
+    (its members, those of groups above, who act for it, and those of teams below, who share in it)."""
+    own = {request.requester_id, *({request.made_for_id} if request.made_for_id else set())}
+    return own | (gaining_members(request.team) if request.kind == "Quota" else set())
+
+
+def gaining_members(team: Team) -> set[int]:
+    """User ids of all who would gain from a higher quota of this team."""
+    teams = {member.pk for member in team_chain(team)} | descendants({team.pk})
+    return set(Membership.objects.filter(team__in=teams).values_list("user_id", flat=True))
+
+
+def eligible_voters(groups: set[str], own: set[int]) -> dict[str, int]:
+    """Per approver group, how many active members may vote when `own` may not."""
+    may_vote = Q(user__is_active=True) & ~Q(user__in=own)
+    rows = Group.objects.filter(name__in=groups).annotate(voters=Count("user", filter=may_vote))
+    return dict.fromkeys(sorted(groups), 0) | dict(rows.values_list("name", "voters"))
+
+
+def may_read_feed(actor: Actor) -> None:
+    """The feed shows every team's entities: a service token with scope `feed`, or someone who sees all."""
+    actor.needs("feed")
+    if not (actor.sees_all or (actor.scopes is not None and "feed" in actor.scopes)):
+        raise Forbidden("not-a-service", "The catalog feed needs a service token with scope 'feed'.")

@@ -1,0 +1,224 @@
+"""Brings an approved request to its control plane: decide again, freeze, apply or delete, record. Safe to repeat.
+
+    begin (one transaction)  ->  the control plane, outside of any  ->  finish (one transaction, with the acknowledgement)
+
+A worker that dies in between leaves a row whose lease runs out; the next one finds the same claim by its name and label.
+Not in charge of: when a claim is Ready (observing), or how to talk to a control plane (adapters, handed in).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from django.db import transaction
+
+from portal.domain import governance
+from portal.domain.decision import Decision, from_json
+from portal.domain.lifecycle import InstancePhase, RequestState, Verb
+from portal.models import Instance, OutboxRow, Request
+from portal.ports import Applied, ClaimRef, ControlPlane, RetryableError, TerminalError
+from portal.rendering.claim import ClaimFacts, render_claim
+from portal.services import deciding, holding, journal, loading, locks, outbox, transitions
+
+SYSTEM = "delivering"
+Planes = Callable[[str], ControlPlane]
+
+
+def apply(row: OutboxRow, planes: Planes) -> None:
+    """Topic `apply`: make the claim of a creation. Raises RetryableError for the caller to postpone."""
+    request = Request.objects.select_related("environment", "document").get(pk=row.payload["request"])
+    if request.environment is None or request.document is None:
+        raise ValueError(f"request {request.pk} has no environment to deliver to")
+    plane = planes(request.environment.control_plane)
+    offering = loading.offering(request.document)
+    try:
+        revision = request.composition_revision or plane.composition_revision(offering.composition)
+        instance = _begin(row, request.pk, revision)
+        if instance is None:
+            return
+        environment = instance.environment
+        labels = {"team": instance.team.slug, "environment": environment.slug}
+        plane.ensure_namespace(instance.namespace, environment.creates_namespaces, labels)
+        applied = plane.apply(instance.claim)
+    except TerminalError as error:
+        _refused(row, request.pk, error)
+        return
+    with transaction.atomic():
+        outbox.acknowledge(row)
+        locks.lock_team_chain(request.team)
+        mark_applied(locks.lock_request(request.pk), locks.lock_instance(instance.pk), applied)
+
+
+def delete(row: OutboxRow, planes: Planes) -> None:
+    """Topic `delete`: ask the control plane to delete the claim. It is gone when it is observed to be."""
+    request = Request.objects.select_related("instance").get(pk=row.payload["request"])
+    instance = _begin_deletion(row, request)
+    if instance is None:
+        return
+    plane = planes(instance.environment.control_plane)
+    try:
+        plane.delete(claim_ref(instance), instance.claim_uid or None)
+    except TerminalError as error:
+        _refused(row, request.pk, error)
+        return
+    with transaction.atomic():
+        outbox.acknowledge(row)
+        locked = locks.lock_request(request.pk)
+        journal.record("claim.delete", system=SYSTEM, request=locked, data={"uid": instance.claim_uid})
+
+
+def give_up(row: OutboxRow, error: RetryableError) -> None:
+    """The last attempt failed too: the request fails with the last message; what it may hold stays held and shown."""
+    message = f"Given up after {row.attempts} attempts. Last: {error.message}"
+    with transaction.atomic():
+        outbox.acknowledge(row, "failed")
+        request = Request.objects.get(pk=row.payload["request"])
+        locks.lock_team_chain(request.team)
+        request = locks.lock_request(request.pk)
+        if request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
+            return
+        started = request.state == RequestState.DELIVERING
+        _fail(request, error.code, message)
+        if request.instance is None:
+            return
+        if started or request.kind == "Delete":
+            # Its claim may exist: nothing is given back before somebody has seen that it doesn't.
+            transitions.set_phase(request.instance, InstancePhase.STUCK, message)
+        else:
+            transitions.give_back(request)
+
+
+def mark_applied(request: Request, instance: Instance, applied: Applied) -> bool:
+    """The claim exists: remember its uid, and count what was reserved as used. True the first time only."""
+    if instance.claim_uid:
+        return False
+    instance.claim_uid = applied.uid
+    instance.save(update_fields=["claim_uid"])
+    holding.use(request)
+    journal.record(
+        "claim.apply",
+        system=SYSTEM,
+        request=request,
+        data={"uid": applied.uid, "namespace": instance.namespace, "name": instance.name},
+    )
+    if instance.phase == InstancePhase.PENDING:
+        transitions.set_phase(instance, InstancePhase.PROVISIONING, "The claim was applied; nothing is reported yet.")
+    return True
+
+
+def claim_ref(instance: Instance) -> ClaimRef:
+    """Where the claim of a delivered instance is."""
+    offering = loading.offering(instance.document)
+    claim = instance.claim
+    return ClaimRef(
+        api_version=claim["apiVersion"],
+        kind=claim["kind"],
+        plural=offering.plural,
+        namespace=claim["metadata"]["namespace"],
+        name=claim["metadata"]["name"],
+    )
+
+
+def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | None:
+    """Decide again and freeze the claim; None when there is nothing to apply (any more)."""
+    with transaction.atomic():
+        chain = locks.lock_team_chain(Request.objects.get(pk=request_id).team)
+        request = locks.lock_request(request_id)
+        if request.instance is None or request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
+            outbox.acknowledge(row, "cancelled")
+            return None
+        instance = locks.lock_instance(request.instance.pk)
+        if request.state == RequestState.DELIVERING:
+            return instance  # an earlier attempt froze the inputs
+        inputs = deciding.gather(deciding.proposal_of(request), chain, besides=request)
+        decision = deciding.decide(inputs)
+        record = deciding.store(request, "delivery", inputs, decision)
+        data = {"decision": record.pk, "inputs": record.inputs_digest}
+        if governance.denials_after_votes(decision):
+            transitions.move(request, Verb.DENY, system=SYSTEM, data=data)
+            outbox.acknowledge(row, "cancelled")
+            return None
+        if changed := governance.delivery_check(_voted_decision(request), decision):
+            _ask_again(request, decision, {**data, "changed": [reason.message for reason in changed]})
+            outbox.acknowledge(row, "cancelled")
+            return None
+        instance.claim = _render(request, instance, revision)
+        instance.save(update_fields=["claim"])
+        transitions.move(request, Verb.DELIVER, system=SYSTEM, data={**data, "compositionRevision": revision})
+        return instance
+
+
+def _voted_decision(request: Request) -> Decision:
+    """What people (or the policies alone) said yes to: the decision that opened the last round of stages."""
+    record = request.decisions.filter(moment="submission").latest("id")
+    asked_again = request.decisions.filter(moment="delivery", votes__isnull=False).order_by("-id").first()
+    return from_json(Decision, (asked_again or record).result)
+
+
+def _ask_again(request: Request, decision: Decision, data: dict[str, object]) -> None:
+    quote = decision.quote
+    if quote is not None:
+        request.quote_monthly, request.quote_valid_until = quote.monthly, quote.valid_until
+        request.save(update_fields=["quote_monthly", "quote_valid_until"])
+        holding.recommit(request, quote)
+    transitions.move(request, Verb.ASK_AGAIN, system=SYSTEM, data=data)
+    deciding.open_stages(request, decision)
+
+
+def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:
+    with transaction.atomic():
+        locks.lock_team_chain(request.team)
+        request = locks.lock_request(request.pk)
+        if request.instance is None or request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
+            outbox.acknowledge(row, "cancelled")
+            return None
+        instance = locks.lock_instance(request.instance.pk)
+        if request.state == RequestState.APPROVED:
+            outbox.cancel(row.lane, topics=["apply"])
+            transitions.move(request, Verb.DELIVER, system=SYSTEM)
+            transitions.set_phase(instance, InstancePhase.DELETING, "Deletion was asked for.")
+        return instance
+
+
+def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError) -> None:
+    """The control plane will not take it: the request fails; a creation gives back what it held."""
+    with transaction.atomic():
+        outbox.acknowledge(row, "failed")
+        request = Request.objects.get(pk=request_id)
+        locks.lock_team_chain(request.team)
+        request = locks.lock_request(request_id)
+        if request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
+            return
+        _fail(request, error.code, error.message)
+        transitions.give_back(request)
+
+
+def _fail(request: Request, code: str, message: str) -> None:
+    request.failure_code, request.failure_message = code, message
+    transitions.move(request, Verb.FAIL, system=SYSTEM, data={"code": code, "message": message[:500]})
+
+
+def _render(request: Request, instance: Instance, revision: str) -> dict[str, object]:
+    offering = loading.offering(instance.document)
+    facts = ClaimFacts(
+        api_version=offering.api_version,
+        kind=offering.kind,
+        composition=offering.composition,
+        composition_revision=revision,
+        instance_id=str(instance.pk),
+        name=instance.name,
+        namespace=instance.namespace,
+        team=instance.team.slug,
+        team_title=instance.team.title,
+        environment=instance.environment.slug,
+        environment_labels=instance.environment.labels,
+        spec=instance.spec,
+        request_id=str(request.pk),
+        requester=request.requester.username,
+        offering=offering.name,
+        offering_digest=offering.digest,
+        quote_monthly=str(request.quote_monthly) if request.quote_monthly is not None else "",
+        quote_currency=request.quote_currency,
+    )
+    return render_claim(facts)

@@ -1,0 +1,176 @@
+"""Takes in what governs (offerings, bundle, prices) from files, by digest; and gives it back, parsed, by digest.
+
+In charge of: which document is active, and a cache of the parsed ones (a digest's meaning never changes). Not in charge
+of: what makes a file wrong (domain), nor of quotas and budgets (bootstrapping).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+
+from portal.domain.decision import PriceRow, digest
+from portal.domain.bundle import Bundle, BundleError, check_groups, parse_bundle
+from portal.domain.offerings import Offering, OfferingError, parse_offering
+from portal.domain.pricing import parse_prices
+from portal.models import ActiveDocument, Document, Price
+from portal.services import journal
+from portal.services.errors import NotFound, ServiceError
+
+DEFINITION, GOVERNANCE = "definition.yaml", "offering.yaml"
+DEFAULT = "default"  # bundles and price lists: one of each is active, under this name
+
+
+def read_offerings(roots: Sequence[Path]) -> list[tuple[Offering, dict[str, str]]]:
+    """Parse every folder below `roots` that holds an offering.yaml. Raises ServiceError with all problems of all files."""
+    found, problems = [], []
+    for folder in sorted(path.parent for root in roots for path in root.glob(f"*/{GOVERNANCE}")):
+        try:
+            texts = {name: (folder / name).read_text(encoding="utf-8") for name in (DEFINITION, GOVERNANCE)}
+            found.append((parse_offering(folder.name, texts[DEFINITION], texts[GOVERNANCE]), texts))
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{folder}: {error}")
+        except OfferingError as error:
+            problems.append(f"{folder}: {error}")
+    names = [offering.name for offering, _ in found]
+    problems += [f"offering {name} is defined twice" for name in sorted(set(names)) if names.count(name) > 1]
+    if not found and not problems:
+        problems.append(f"no */{GOVERNANCE} below {', '.join(map(str, roots))}")
+    if problems:
+        raise ServiceError("offerings-wrong", "\n".join(problems))
+    return found
+
+
+def load_offerings(roots: Sequence[Path], *, system: str) -> list[str]:
+    """Store and activate the offerings in files; retire those whose files are gone. Returns names that changed."""
+    offerings = read_offerings(roots)
+    changed = []
+    with transaction.atomic():
+        for offering, texts in offerings:
+            changed += _activate(Document.Kind.OFFERING, offering.name, offering.digest, texts, system)
+        gone = ActiveDocument.objects.filter(kind=Document.Kind.OFFERING).exclude(
+            name__in=[o.name for o, _ in offerings]
+        )
+        for row in gone:
+            journal.record("offering.retire", system=system, data={"name": row.name, "digest": row.document_id})
+            changed.append(row.name)
+        gone.delete()
+    return changed
+
+
+def load_bundle(text: str, *, system: str) -> Bundle:
+    """Store and activate a policy bundle, checked against the active offerings and the approver groups."""
+    offerings = [offering(row.document) for row in active_documents(Document.Kind.OFFERING)]
+    try:
+        bundle = parse_bundle(text, offerings)
+    except BundleError as error:
+        raise ServiceError("bundle-wrong", str(error)) from None
+    sizes = {group.name: group.user_set.filter(is_active=True).count() for group in Group.objects.all()}  # type: ignore[attr-defined]  # reverse manager of auth's M2M
+    if problems := check_groups(bundle, sizes):
+        raise ServiceError("bundle-wrong", "\n".join(f"{p.path}: {p.reason}" for p in problems))
+    with transaction.atomic():
+        _activate(Document.Kind.BUNDLE, DEFAULT, bundle.digest, {"bundle.yaml": text}, system)
+    return bundle
+
+
+def load_prices(text: str, currency: str, *, system: str) -> list[str]:
+    """Store and activate a price list. Returns what needs review (those rows are kept, without a price)."""
+    prices = parse_prices(text, currency)
+    if prices.refused:
+        raise ServiceError("prices-wrong", "\n".join(f"line {p.line}: {p.message}" for p in prices.refused))
+    checksum = digest({"prices.csv": text})
+    with transaction.atomic():
+        if _activate(Document.Kind.PRICES, DEFAULT, checksum, {"prices.csv": text}, system):
+            document = Document.objects.get(pk=checksum)
+            if not document.prices.exists():
+                Price.objects.bulk_create(
+                    Price(
+                        document=document,
+                        sku=row.sku,
+                        unit=row.unit,
+                        price=row.price,
+                        currency=row.currency,
+                        region=row.region,
+                        effective_from=row.effective_from,
+                        source=row.source,
+                        as_of=row.as_of,
+                        problem=row.problem,
+                    )
+                    for row in prices.rows
+                )
+    return [f"{row.sku} {row.region}: {row.problem}" for row in prices.rows if row.problem]
+
+
+def active_documents(kind: Document.Kind) -> list[ActiveDocument]:
+    return list(ActiveDocument.objects.filter(kind=kind).select_related("document").order_by("name"))
+
+
+def active_offering(name: str) -> tuple[Offering, Document]:
+    """The offering of this name as it governs now. Raises NotFound."""
+    row = ActiveDocument.objects.filter(kind=Document.Kind.OFFERING, name=name).select_related("document").first()
+    if row is None:
+        raise NotFound("offering", name)
+    return offering(row.document), row.document
+
+
+def price_rows(skus: Collection[str]) -> tuple[PriceRow, ...]:
+    """The rows of the active price list for these skus, in a stable order; none without a list."""
+    rows = Price.objects.filter(
+        document__in=ActiveDocument.objects.filter(kind=Document.Kind.PRICES).values("document"), sku__in=skus
+    ).order_by("sku", "region", "effective_from")
+    return tuple(
+        PriceRow(
+            sku=row.sku,
+            unit=row.unit,
+            price=row.price,
+            currency=row.currency,
+            region=row.region,
+            effective_from=row.effective_from,
+            source=row.source,
+            as_of=row.as_of,
+            problem=row.problem,
+        )
+        for row in rows
+    )
+
+
+def active_bundle_digest() -> str:
+    """Digest of the active policy bundle. Without one nothing can be decided: ServiceError."""
+    row = ActiveDocument.objects.filter(kind=Document.Kind.BUNDLE, name=DEFAULT).first()
+    if row is None:
+        raise ServiceError("no-bundle", "No policy bundle is active. Load one with `manage.py bootstrap FILE`.")
+    return row.document_id
+
+
+def offering(document: Document) -> Offering:
+    return offering_by_digest(document.digest)
+
+
+@lru_cache(maxsize=256)
+def offering_by_digest(digest: str) -> Offering:
+    """The offering as it was when it had this digest."""
+    document = Document.objects.get(pk=digest, kind=Document.Kind.OFFERING)
+    return parse_offering(document.name, document.texts[DEFINITION], document.texts[GOVERNANCE])
+
+
+@lru_cache(maxsize=256)
+def bundle_by_digest(digest: str, offering_digest: str | None) -> Bundle:
+    """The bundle of this digest, its rules compiled for the offering of that digest (None: a governed value)."""
+    document = Document.objects.get(pk=digest, kind=Document.Kind.BUNDLE)
+    offerings = [offering_by_digest(offering_digest)] if offering_digest else []
+    return parse_bundle(document.texts["bundle.yaml"], offerings, partial=True)
+
+
+def _activate(kind: Document.Kind, name: str, digest: str, texts: dict[str, str], system: str) -> list[str]:
+    document, _ = Document.objects.get_or_create(digest=digest, defaults={"kind": kind, "name": name, "texts": texts})
+    row = ActiveDocument.objects.select_for_update().filter(kind=kind, name=name).first()
+    if row is not None and row.document_id == digest:
+        return []
+    ActiveDocument.objects.update_or_create(kind=kind, name=name, defaults={"document": document})
+    before = row.document_id if row else None
+    journal.record(f"{kind}.activate", system=system, data={"name": name, "digest": digest, "before": before})
+    return [name]

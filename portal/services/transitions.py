@@ -1,0 +1,92 @@
+"""Moves a request from state to state: the only code that writes `Request.state`. One move, one audit event.
+
+In charge of: the table's word (domain.lifecycle), the event, and what an ending gives back. Not in charge of: whether the
+verb is wanted (submitting, approving, delivering, observing).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from portal.domain.lifecycle import InstancePhase, RequestState, Verb, next_state
+from portal.models import Instance, Request
+from portal.services import holding, journal, outbox
+
+ENDED_UNDELIVERED = {
+    RequestState.DENIED,
+    RequestState.REJECTED,
+    RequestState.WITHDRAWN,
+    RequestState.EXPIRED,
+}
+
+
+def move(
+    request: Request,
+    verb: Verb,
+    *,
+    actor: User | None = None,
+    system: str = "",
+    data: dict[str, Any] | None = None,
+) -> None:
+    """Take one step, under the request's lock (and its team chain's, when something is held). Raises IllegalTransition."""
+    before = request.state
+    request.state = next_state(before, verb).value
+    request.save(update_fields=["state", "failure_code", "failure_message", "changed_at"])
+    journal.record(
+        f"request.{verb}",
+        actor=actor,
+        system=system,
+        request=request,
+        data={"from": before, "to": request.state, **(data or {})},
+    )
+    if request.state in ENDED_UNDELIVERED:
+        give_back(request)
+
+
+def give_back(request: Request) -> None:
+    """A creation that ended before a claim was made: its instance never was, and holds nothing."""
+    instance = request.instance
+    if request.kind != "Create" or instance is None:
+        return
+    holding.release(instance)
+    set_phase(instance, InstancePhase.GONE, "never delivered")
+
+
+def set_phase(instance: Instance, phase: InstancePhase, message: str) -> bool:
+    """Write an instance's phase and queue its catalog entry; False if it says so already."""
+    if instance.phase == phase.value and instance.message == message:
+        return False
+    if instance.phase != phase.value:
+        instance.since = timezone.now()
+    before = instance.phase
+    instance.phase, instance.message = phase.value, message
+    instance.save(update_fields=["phase", "message", "since"])
+    journal.record(
+        "instance.phase",
+        system="observing",
+        instance=instance,
+        data={"from": before, "to": phase.value, "message": message[:500]},
+    )
+    publish_later(instance)
+    return True
+
+
+def publish_later(instance: Instance) -> None:
+    """Queue this instance's catalog entry, in its own lane."""
+    outbox.put(f"instance:{instance.pk}:catalog", "publish", {"instance": str(instance.pk)})
+
+
+def deliver_later(request: Request) -> None:
+    """Queue what this request wants of the control plane; a deletion overtakes an apply that can't succeed."""
+    deletion = request.kind == "Delete"
+    topic = "delete" if deletion else "apply"
+    outbox.put(delivery_lane(request.instance), topic, {"request": str(request.pk)}, urgent=deletion)
+
+
+def delivery_lane(instance: Instance | None) -> str:
+    if instance is None:
+        raise ValueError("a governed value is not delivered to a control plane")
+    return f"instance:{instance.pk}:control-plane"
