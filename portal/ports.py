@@ -120,12 +120,12 @@ class Observe(Protocol):
     def get(self, ref: ClaimRef) -> ObservedClaim | None:
         """The claim now, or None when it is gone."""
 
-    def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:
-        """All claims of these kinds (name and namespace of the refs are ignored) and the cursor to watch from."""
-
     def watch(self, kinds: list[ClaimRef], cursor: str, timeout: float) -> Iterator[ClaimEvent]:
         """Changes after `cursor` for up to `timeout` seconds, then ends. A cursor that is too old: RetryableError
         `cursor-expired` (list again)."""
+
+    def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:
+        """All claims of these kinds (name and namespace of the refs are ignored) and the cursor to watch from."""
 
 
 class ControlPlane(Deliver, Observe, Protocol):
