@@ -36,6 +36,28 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
 
 
+# Marker -> what has to be there for it.
+TOOLS = {"go": ("go",), "node": ("node", "npm"), "browser": ("chromium",)}
+ALONE = (*TOOLS, "slow", "demo")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start real parts stay together: under `--dist loadgroup` one process runs them one after the other."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ALONE):
+            item.add_marker(pytest.mark.xdist_group("alone"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A tool that is missing skips its tests; in CI it fails them."""
+    for marker, programs in TOOLS.items():
+        missing = [name for name in programs if item.get_closest_marker(marker) and not shutil.which(name)]
+        if missing and os.environ.get("CI") == "true":
+            pytest.fail(f"{missing[0]} is not installed", pytrace=False)
+        if missing:
+            pytest.skip(f"{missing[0]} is not installed")
+
+
 @pytest.fixture(scope="session")
 def _database_server() -> Iterator[str | None]:
     """The address of the server that this run started, None when DATABASE_URL names one."""

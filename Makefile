@@ -1,0 +1,57 @@
+# Each target does all of its own set-up. What is needed beforehand: Linux, make, Python 3.11 with venv.
+PYTHON ?= python3.11
+BIN := .venv/bin
+# What is not in test-fast: see the markers in pyproject.toml.
+SLOW := slow or demo or browser or go or node
+
+.PHONY: demo serve test test-fast check format lock clean
+.DELETE_ON_ERROR:
+
+# The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table. CONTROL_PLANE=… is passed on.
+demo: .venv/installed-embedded
+	$(BIN)/python manage.py demo $(if $(ONCE),--once)
+
+serve: .venv/installed-embedded
+	$(BIN)/python manage.py serve
+
+# Everything. The slow tests stay together in one process, the others run beside them.
+test: check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Under two minutes, without Go, Node.js or a browser.
+test-fast: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2 -m "not ($(SLOW))"
+
+check: .venv/installed-dev
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports .importlinter
+	DATABASE_URL=none $(BIN)/python manage.py makemigrations --check --dry-run
+
+format: .venv/installed-dev
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format --quiet .
+
+# After a change of dependencies in pyproject.toml. UPGRADE=1 takes the newest versions.
+lock: .venv/installed-uv
+	requirements/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
+
+# Removes what was made; the state folder var/ holds data and stays.
+clean:
+	rm -rf .venv .cache .ruff_cache .pytest_cache staticfiles
+
+.venv/installed-uv: requirements/bootstrap.txt
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "make: $(PYTHON) is missing. On Debian 12: apt-get install python3.11 python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "make: $(PYTHON) has no venv. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "make: $(PYTHON) is not Python 3.11: the lock files are for that version." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+.venv/installed-%: requirements/%.txt .venv/installed-uv
+	requirements/install.sh $*
+	@touch $@

@@ -1,0 +1,63 @@
+"""Lock files: every package with hashes, everything that pyproject.toml asks for, and no address of any registry."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)(\[[a-z,-]+\])?==\S+", re.MULTILINE)
+
+
+def _committed_locks() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "uv.lock", "go.sum")
+    return [
+        ROOT / name
+        for name in listed.splitlines()
+        if Path(name).name in names or re.search(r"requirements[^/]*(/|\.txt$)", name)
+    ]
+
+
+def test_no_lock_file_holds_an_address() -> None:
+    found = _committed_locks()
+    assert set(LOCKS) <= set(found), "lock files are committed"
+    for path in found:
+        if path.suffix != ".sh":
+            addresses = re.findall(r"\w+://[^\s\"]+", path.read_text())
+            assert not addresses, f"{path.relative_to(ROOT)} names {addresses[0]}"
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
+def test_every_package_has_hashes(path: Path) -> None:
+    blocks = re.split(r"\n(?=[a-z0-9])", path.read_text())
+    packages = [block for block in blocks if PINNED.match(block)]
+    assert packages
+    for block in packages:
+        assert "--hash=sha256:" in block, block.splitlines()[0]
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        "base": project["dependencies"],
+        "embedded": project["dependencies"] + extras["embedded"],
+        "dev": project["dependencies"] + extras["embedded"] + extras["dev"],
+    }
+    for name, requirements in wanted.items():
+        pinned = {match[1] for match in PINNED.finditer((ROOT / "requirements" / f"{name}.txt").read_text())}
+        asked = {re.match(r"[\w.-]+", text)[0].lower().replace("_", "-") for text in requirements}  # type: ignore[index]
+        assert asked <= pinned, f"run `make lock`: {name}.txt lacks {sorted(asked - pinned)}"
+
+
+def test_all_locks_agree_on_versions() -> None:
+    pins = [dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", path.read_text(), re.MULTILINE)) for path in LOCKS]
+    for name in set().union(*pins):
+        versions = {pin[name] for pin in pins if name in pin}
+        assert len(versions) == 1, f"run `make lock`: {name} is locked as {versions}"
