@@ -82,10 +82,11 @@ def render_entity(facts: EntityFacts) -> dict[str, Any]:
     """
     if facts.since.tzinfo is None:
         raise ValueError(f"since is {facts.since.isoformat()}, which has no time zone")
+    name = facts.entity_name or entity_name(facts.team, facts.environment, facts.name, facts.offering)
     metadata: dict[str, Any] = {
-        "name": facts.entity_name or entity_name(facts.team, facts.environment, facts.name, facts.offering),
+        "name": name,
         "namespace": "default",
-        "title": _text(facts.title, MAX_TITLE) or facts.name or facts.instance_id,
+        "title": _text(facts.title, MAX_TITLE) or name,
         "description": _description(facts),
         "labels": _labels(facts),
         "annotations": _annotations(facts),

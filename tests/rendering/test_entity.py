@@ -150,6 +150,11 @@ def test_text_is_literal(text: str) -> None:
     assert entity["metadata"]["description"].endswith(text)
 
 
+def test_without_a_title_the_name_stands_there() -> None:
+    metadata = rendered(title=" ")["metadata"]
+    assert metadata["title"] == metadata["name"]
+
+
 def test_long_text_is_cut_visibly() -> None:
     metadata = rendered(title="t" * 10_000, message="m" * 10_000)["metadata"]
     assert metadata["title"] == "t" * 99 + "…"
