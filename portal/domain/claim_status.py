@@ -85,11 +85,11 @@ class Condition(msgspec.Struct, frozen=True):
         return ": ".join(part for part in (self.reason, self.message) if part) or "no reason given"
 
 
-def assess(claim: Claim | None, now: dt.datetime, stuck_after: dt.timedelta, was_ready: bool = False) -> Assessment:
+def assess(claim: Claim | None, now: dt.datetime, stuck_after: float, was_ready: bool = False) -> Assessment:
     """The phase of the Instance behind a claim; None is a claim that is gone.
 
     `was_ready` says that it was Ready before: then a Ready that is False is Degraded, and else Provisioning. What has
-    failed or been on its way out for `stuck_after` is Stuck.
+    failed or been on its way out for `stuck_after` seconds is Stuck.
     """
     if claim is None:
         return Assessment(_P.GONE, "the claim is gone")
@@ -149,14 +149,14 @@ def _time(value: object) -> dt.datetime | None:
     return time.replace(tzinfo=dt.UTC) if time and time.tzinfo is None else time
 
 
-def _deleting(claim: Claim, asked: dt.datetime, now: dt.datetime, stuck_after: dt.timedelta) -> Assessment:
+def _deleting(claim: Claim, asked: dt.datetime, now: dt.datetime, stuck_after: float) -> Assessment:
     """Whatever its conditions say: Ready stays True for as long as a finalizer holds it (case 7)."""
     held = ", ".join(claim.finalizers)
     left = ", ".join(f"{c.kind} {c.name}" for c in claim.composed[:5])
     message = f"deleting for {_span(now - asked)}"
     message += f"; waiting for finalizer {held}" if held else "; no finalizer holds it"
     message += f"; still there: {left}" if left else ""
-    if now - asked < stuck_after:
+    if (now - asked).total_seconds() < stuck_after:
         return Assessment(_P.DELETING, message, "deletionTimestamp", asked)
     message = (
         f"stuck: {message}. See why whoever set that finalizer doesn't remove it; quota is held until the claim is gone"
@@ -180,7 +180,7 @@ def _failing(
     ready: Condition | None,
     synced: Condition,
     now: dt.datetime,
-    stuck_after: dt.timedelta,
+    stuck_after: float,
     was_ready: bool,
 ) -> Assessment:
     cause = synced.text() + _unready(claim)
@@ -196,7 +196,7 @@ def _failing(
     if was_ready:
         return Assessment(_P.DEGRADED, f"not ready, and not in sync: {cause}", "Synced", synced.since)
     began = synced.since or claim.created_at
-    if now - began >= stuck_after:
+    if (now - began).total_seconds() >= stuck_after:
         return Assessment(_P.STUCK, f"stuck: never ready, failing for {_span(now - began)}: {cause}", "Synced", began)
     return Assessment(_P.PROVISIONING, f"not ready yet; failing, and tried again: {cause}", "Synced", synced.since)
 

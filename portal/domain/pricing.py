@@ -26,9 +26,10 @@ EVERYWHERE = "*"
 HOURS_PER_MONTH = 730  # 8760 hours a year / 12, as cloud calculators count
 UNITS = {"hour": HOURS_PER_MONTH, "month": 1}  # unit -> how many of it a month has
 
+MAX_LENGTHS = {"sku": 100, "region": 63, "source": 500}
 FAR = 100  # times its class's median, either way: skypilot#9156 had a B200 at $0.01 (read 2026-12)
 _CENT = Decimal("0.01")
-_PLAIN = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)  # Decimal() alone would take 1_000, 1e9 and other scripts
+_PLAIN = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?", re.ASCII)  # Decimal() alone would take 1_000, 1e9 and other scripts
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
@@ -107,6 +108,8 @@ def _row(header: Sequence[str], cells: Sequence[str], currency: str) -> PriceRow
     for name in COLUMNS:
         if not cell[name] and name != "price":
             raise _Refused(f"{name} is empty")
+        if len(cell[name]) > MAX_LENGTHS.get(name, 40) and name != "price":
+            raise _Refused(f"{name} has {len(cell[name])} characters; at most {MAX_LENGTHS.get(name, 40)} are taken")
     if not _NAME.fullmatch(cell["sku"]):
         raise _Refused(f"sku {cell['sku']!r}: letters, digits, '.', '_' and '-' only")
     if cell["unit"] not in UNITS:

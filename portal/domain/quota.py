@@ -75,7 +75,7 @@ def check_change(team: str, dimension: str, old: int | None, new: int, held: Ite
     """What speaks against changing a team's limit from `old` (None: there was none) to `new`, and what is worth
     knowing.
 
-    Denies `quota-unchanged`, and `quota-below-held` for lowering it under what is held. Notes `quota-above-parent` when
+    Denies `quota-unchanged`, and `quota-below-held` for a limit under what is held, also for a first one. Notes `quota-above-parent` when
     a group above has less, since each line must fit.
     """
     if new == old:
@@ -84,9 +84,9 @@ def check_change(team: str, dimension: str, old: int | None, new: int, held: Ite
     lines = [row for row in held if row.dimension == dimension]
     reasons = []
     holding = max((row.held for row in lines if row.team == team), default=0)
-    if new < holding and new < (old or 0):
+    if new < holding:
         message = (
-            f"{team} holds {holding} {dimension}, so its quota can't go down to {new}. "
+            f"{team} holds {holding} {dimension}, so its quota can't be {new}. "
             f"The lowest that fits is {holding}; delete instances first to go lower"
         )
         reasons.append(Reason("quota-below-held", "deny", message, "/spec/limit"))

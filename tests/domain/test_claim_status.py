@@ -14,7 +14,7 @@ from portal.domain.lifecycle import InstancePhase
 from portal.ports import ClaimRef, ComposedObject, ObservedClaim
 
 NOW = dt.datetime(2026, 12, 1, 12, tzinfo=dt.UTC)
-STUCK_AFTER = dt.timedelta(minutes=30)
+STUCK_AFTER = 30 * 60
 REF = ClaimRef("aiplatform.example.org/v1alpha1", "ModelDeployment", "modeldeployments", "search-dev", "chat")
 
 

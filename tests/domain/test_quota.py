@@ -94,7 +94,7 @@ CHANGES = [
     (None, 0, 0, [], "a first limit of 0 says that it was thought of"),
     (8, 4, 4, [], "down to what is held"),
     (8, 3, 4, ["quota-below-held"], "below what is held"),
-    (2, 3, 6, [], "a raise is fine, even if more than that is held"),
+    (None, 3, 6, ["quota-below-held"], "a first limit must cover what is held under a group's"),
 ]
 
 
