@@ -6,26 +6,23 @@ Node.js runs them (see backstage_policies). Each test asks once, with a batch.
 import dataclasses
 import datetime as dt
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.rendering.entity import EntityFacts, entity_ref, render_entity
 from tests.contract.backstage_policies import PACKAGE, refusals
+from tests.contract.claims import offering_files
 from tests.contract.goldens import FOLDER, assert_golden, golden_files
 
-APIS = Path(__file__).parents[2] / "crossplane" / "apis"
 INSTALLING = 400  # seconds; only the first run takes long
 
 
 def facts(offering: str, **more: Any) -> EntityFacts:
     """An instance of an offering as its files describe it."""
-    spec = yaml.safe_load((APIS / offering / "offering.yaml").read_text())["spec"]
-    xrd = yaml.safe_load((APIS / offering / "definition.yaml").read_text())["spec"]
+    spec, xrd = offering_files(offering)
     plain = EntityFacts(
         instance_id="5a4f2f0e-7f6d-4c0e-9a53-0d8a4a3d2b11",
         name="support",
