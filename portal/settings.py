@@ -85,7 +85,13 @@ VARIABLES = (
     Variable(
         "OUTBOX_BACKOFF_SECONDS", kind.seconds(0.01, 60), "1", "Wait after a first failed attempt; it doubles each time"
     ),
-    Variable("OUTBOX_BACKOFF_MAX_SECONDS", kind.seconds(0.01, 86400), "300", "The longest wait between attempts"),
+    Variable("OUTBOX_BACKOFF_LIMIT_SECONDS", kind.seconds(0.01, 86400), "300", "The longest wait between attempts"),
+    Variable(
+        "STUCK_AFTER_SECONDS",
+        kind.whole(1, 604800, "seconds"),
+        "600",
+        "A claim that is being deleted for longer is shown as stuck, with its finalizers",
+    ),
     Variable(
         "EMBEDDED_FAULTS",
         kind.faults(),
@@ -131,7 +137,8 @@ OUTBOX_SWEEP_SECONDS: float = _given["OUTBOX_SWEEP_SECONDS"]
 OUTBOX_LEASE_SECONDS: float = _given["OUTBOX_LEASE_SECONDS"]
 OUTBOX_MAX_ATTEMPTS: int = _given["OUTBOX_MAX_ATTEMPTS"]
 OUTBOX_BACKOFF_SECONDS: float = _given["OUTBOX_BACKOFF_SECONDS"]
-OUTBOX_BACKOFF_MAX_SECONDS: float = _given["OUTBOX_BACKOFF_MAX_SECONDS"]
+OUTBOX_BACKOFF_LIMIT_SECONDS: float = _given["OUTBOX_BACKOFF_LIMIT_SECONDS"]
+STUCK_AFTER_SECONDS: int = _given["STUCK_AFTER_SECONDS"]
 EMBEDDED_FAULTS: dict[str, str] = _given["EMBEDDED_FAULTS"] or {}  # name -> "fail" or "hang"
 SIMULATOR_DELAY: float = _given["SIMULATOR_DELAY"]
 REQUEST_BODY_LIMIT: int = _given["REQUEST_BODY_LIMIT"]

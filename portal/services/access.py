@@ -6,11 +6,13 @@ group of teams counts for every team below it. Nobody, superusers included, vote
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.contrib.auth.models import Group, User
-from django.db.models import Count, Q, QuerySet
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
 
+from portal.domain.approval import Ownership
 from portal.models import AuditEvent, Budget, Instance, Membership, Quota, Request, Team
 from portal.services.errors import Forbidden, NotFound
 from portal.services.locks import team_chain
@@ -139,24 +141,36 @@ def team_to_request_for(actor: Actor, slug: str) -> Team:
     return team
 
 
-def owners_of_request(request: Request) -> set[int]:
-    """User ids for whom this is their own request: requester, made-for, and for a quota everyone in the team that gains
-    (its members, those of groups above, who act for it, and those of teams below, who share in it)."""
-    own = {request.requester_id, *({request.made_for_id} if request.made_for_id else set())}
-    return own | (gaining_members(request.team) if request.kind == "Quota" else set())
+def ownership(request: Request) -> Ownership:
+    """Whose own request a stored one is."""
+    return ownership_of(request.kind, request.requester, request.made_for, request.team)
 
 
-def gaining_members(team: Team) -> set[int]:
-    """User ids of all who would gain from a higher quota of this team."""
+def ownership_of(kind: str, requester: User, made_for: User | None, team: Team) -> Ownership:
+    """Whose own request it is: requester, made-for, and for a quota everyone who gains from it."""
+    return Ownership(
+        kind=kind,  # type: ignore[arg-type]  # written from RequestKind alone
+        requesters=frozenset({requester.username}),
+        made_for=frozenset({made_for.username} if made_for else ()),
+        gaining=frozenset(gaining_members(team)) if kind == "Quota" else frozenset(),
+    )
+
+
+def gaining_members(team: Team) -> set[str]:
+    """User names of all who would gain from a higher quota of this team: its members, those of groups above, who act
+    for it, and those of teams below, who share in it."""
     teams = {member.pk for member in team_chain(team)} | descendants({team.pk})
-    return set(Membership.objects.filter(team__in=teams).values_list("user_id", flat=True))
+    return set(Membership.objects.filter(team__in=teams).values_list("user__username", flat=True))
 
 
-def eligible_voters(groups: set[str], own: set[int]) -> dict[str, int]:
-    """Per approver group, how many active members may vote when `own` may not."""
-    may_vote = Q(user__is_active=True) & ~Q(user__in=own)
-    rows = Group.objects.filter(name__in=groups).annotate(voters=Count("user", filter=may_vote))
-    return dict.fromkeys(sorted(groups), 0) | dict(rows.values_list("name", "voters"))
+def approver_members(groups: Collection[str]) -> dict[str, set[str]]:
+    """User names of the active members of each approver group."""
+    members: dict[str, set[str]] = {name: set() for name in groups}
+    rows = User.objects.filter(is_active=True, groups__name__in=groups)
+    for username, group in rows.values_list("username", "groups__name"):
+        if group in members:
+            members[group].add(username)
+    return members
 
 
 def may_read_feed(actor: Actor) -> None:

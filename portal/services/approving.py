@@ -13,11 +13,12 @@ from typing import Literal
 from django.db import transaction
 from django.utils import timezone
 
-from portal.domain import approval
+from portal.domain import approval, governance
+from portal.domain.decision import StageDemand
 from portal.domain.lifecycle import RequestState, Verb
 from portal.models import DecisionRecord, Request, Stage, Team, Vote
 from portal.services import deciding, journal, locks, submitting, transitions
-from portal.services.access import Actor, owners_of_request, request_for
+from portal.services.access import Actor, ownership, request_for
 from portal.services.errors import Conflict, Forbidden
 
 Answer = Literal["approve", "reject"]
@@ -49,15 +50,17 @@ def vote(
 
 
 def current_stages(request: Request) -> list[Stage]:
-    """The stages of the last round, in order."""
+    """The stages of the last round, in order, with their votes."""
     stages = list(request.stages.prefetch_related("votes__voter"))
     last = max((stage.round for stage in stages), default=0)
     return [stage for stage in stages if stage.round == last]
 
 
 def open_stage(request: Request) -> Stage | None:
-    """The first stage of the last round that still lacks votes."""
-    return next((stage for stage in current_stages(request) if approvals(stage) < stage.quorum), None)
+    """The stage that is voted on now, or None."""
+    stages = current_stages(request)
+    found = approval.open_stage([_demand(stage) for stage in stages], _votes(stages))
+    return next((stage for stage in stages if found is not None and stage.code == found.code), None)
 
 
 def approvals(stage: Stage) -> int:
@@ -66,18 +69,20 @@ def approvals(stage: Stage) -> int:
 
 def why_not(request: Request, acting: Actor) -> Forbidden | Conflict | None:
     """Why this person can't vote on this request now; None when they can. The page and the API show the same reason."""
-    if acting.user.pk in owners_of_request(request):
-        return Forbidden("own-request", "This is your own request: somebody else must decide on it.")
+    stages = current_stages(request)
     if request.state != RequestState.WAITING:
+        own = approval.own_request(acting.user.username, ownership(request))
+        if own:
+            return Forbidden(own.code, own.message)
         return Conflict("not-waiting", f"The request is {request.state}: it does not wait for votes.")
+    refusal = approval.refuse_vote(
+        acting.user.username, acting.groups(), [_demand(stage) for stage in stages], _votes(stages), ownership(request)
+    )
+    if refusal is not None:
+        kind = Conflict if refusal.code in {"already-voted", "no-open-stage"} else Forbidden
+        return kind(refusal.code, refusal.message)
     stage = open_stage(request)
-    if stage is None:
-        return Conflict("not-waiting", "Every stage has its votes already.")
-    if stage.group not in acting.groups():
-        return Forbidden("not-an-approver", f"It waits for the group {stage.group}, which you are not in.")
-    if any(vote.voter_id == acting.user.pk for each in current_stages(request) for vote in each.votes.all()):
-        return Conflict("already-voted", "You have voted on this request; a person counts once.")
-    if stage.due_at <= timezone.now():
+    if stage is not None and stage.due_at <= timezone.now():
         return Conflict("expired", f"The time to decide ended at {stage.due_at.isoformat()}.")
     return None
 
@@ -101,11 +106,20 @@ def _conclude(request: Request, chain: Sequence[Team], acting: Actor) -> None:
     decision = deciding.decide(inputs)
     record = deciding.store(request, "approval", inputs, decision)
     data = {"decision": record.pk, "inputs": record.inputs_digest}
-    if decision.outcome == "Denied":
+    if governance.denials_after_votes(decision):
         transitions.move(request, Verb.DENY, system="deciding", data=data)
         return
     transitions.move(request, Verb.APPROVE, actor=acting.user, data=data)
     submitting.carry_out(request)
 
 
-__all__ = ["Answer", "approval", "approvals", "current_stages", "open_stage", "vote", "why_not"]
+def _demand(stage: Stage) -> StageDemand:
+    return StageDemand(stage.code, stage.group, stage.quorum, 0, stage.message)
+
+
+def _votes(stages: Sequence[Stage]) -> list[approval.Vote]:
+    return [
+        approval.Vote(stage.code, vote.voter.username, "approve" if vote.answer == "approve" else "reject")
+        for stage in stages
+        for vote in stage.votes.all()
+    ]

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from portal.domain import governance
+from portal.domain.approval import count_approvers
 from portal.domain.decision import Decision, HeldLine, Inputs, digest, to_json
 from portal.models import DecisionRecord, Request, Stage, Team
 from portal.services import holding, loading
-from portal.services.access import eligible_voters, gaining_members
+from portal.services.access import approver_members, ownership_of
 from portal.services.drafting import Proposal
 
 
@@ -26,9 +27,8 @@ def gather(
     bundle_digest = loading.active_bundle_digest()
     offering_digest = proposal.document.digest if proposal.document else None
     bundle = loading.bundle_by_digest(bundle_digest, offering_digest)
-    own = {proposal.requester.pk, *([proposal.made_for.pk] if proposal.made_for else [])}
-    if proposal.kind == "Quota":
-        own |= gaining_members(proposal.team)
+    own = ownership_of(proposal.kind, proposal.requester, proposal.made_for, proposal.team)
+    approvers, shared = count_approvers(approver_members(bundle.groups), own)
     skus = _skus(proposal)
     return Inputs(
         request=proposal.facts(),
@@ -40,7 +40,8 @@ def gather(
         held=tuple(_held(proposal, chain, besides)),
         prices=loading.price_rows(skus),
         budgets=tuple(holding.budget_states(chain, besides=besides)) if skus else (),
-        approvers=eligible_voters(set(bundle.groups), own),
+        approvers=approvers,
+        shared_approvers=shared,
         at=at or timezone.now(),
     )
 

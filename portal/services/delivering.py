@@ -19,6 +19,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, OutboxRow, Request
 from portal.ports import Applied, ClaimRef, ControlPlane, RetryableError, TerminalError
 from portal.rendering.claim import ClaimFacts, render_claim
+from portal.rendering.names import claim_name
 from portal.services import deciding, holding, journal, loading, locks, outbox, transitions
 
 SYSTEM = "delivering"
@@ -207,7 +208,8 @@ def _render(request: Request, instance: Instance, revision: str) -> dict[str, ob
         composition=offering.composition,
         composition_revision=revision,
         instance_id=str(instance.pk),
-        name=instance.name,
+        instance_name=instance.name,
+        name=claim_name(instance.name, instance.namespace, offering.naming.max_length, offering.naming.derived),
         namespace=instance.namespace,
         team=instance.team.slug,
         team_title=instance.team.title,
@@ -216,9 +218,10 @@ def _render(request: Request, instance: Instance, revision: str) -> dict[str, ob
         spec=instance.spec,
         request_id=str(request.pk),
         requester=request.requester.username,
+        owner=(request.made_for or request.requester).username,
         offering=offering.name,
         offering_digest=offering.digest,
-        quote_monthly=str(request.quote_monthly) if request.quote_monthly is not None else "",
+        quote_monthly=request.quote_monthly,
         quote_currency=request.quote_currency,
     )
     return render_claim(facts)

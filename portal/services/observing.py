@@ -6,6 +6,7 @@ In charge of: writing observed state, and never anything that was asked for. Not
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Any
 
@@ -47,7 +48,9 @@ def observe(claim: ObservedClaim) -> bool:
             return False
         if not instance.claim_uid and request is not None:
             delivering.mark_applied(request, instance, _applied(claim))
-        assessment = claim_status.assess(claim, timezone.now(), settings.STUCK_AFTER_SECONDS)
+        stuck_after = dt.timedelta(seconds=settings.STUCK_AFTER_SECONDS)
+        was_ready = not instance.requests.filter(kind="Create", state__in=OPEN).exists()
+        assessment = claim_status.assess(claim, timezone.now(), stuck_after, was_ready)
         instance.observed = _observed(claim)
         instance.composed = [_composed(each) for each in claim.composed]
         instance.observed_at = timezone.now()

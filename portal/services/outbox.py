@@ -83,7 +83,7 @@ def postpone(row: OutboxRow, error: str, retry_after: float | None = None) -> bo
     """Try again later, backing off; False when this was the last attempt and the caller must end it."""
     if row.attempts >= settings.OUTBOX_MAX_ATTEMPTS:
         return False
-    wait = min(settings.OUTBOX_BACKOFF_SECONDS * 2 ** max(row.attempts - 1, 0), settings.OUTBOX_BACKOFF_LIMIT_SECONDS)
+    wait = min(settings.OUTBOX_BACKOFF_SECONDS * 2 ** max(row.attempts - 1, 0), settings.OUTBOX_BACKOFF_MAX_SECONDS)
     OutboxRow.objects.filter(pk=row.pk, lease=row.lease, done_at=None).update(
         due_at=timezone.now() + dt.timedelta(seconds=max(wait, retry_after or 0)),
         last_error=error[:2000],
