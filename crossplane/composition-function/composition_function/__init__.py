@@ -7,6 +7,7 @@ or who owns it: whoever writes claims decides that before.
     runner          gRPC in, gRPC out; which other objects a kind has to see
     contract        the same as plain Python: Request in, Outcome out
     fleet           other objects -> what placement needs to know of them
+    slots           the words of placement
     placement       which slot, and why (pure)
     objects         composed manifests wrapped for provider-kubernetes, and what was observed of them
     kinds           kind -> the module that composes it: modeldeployment, vectordatabase (pgvector, qdrant), fleet_kinds

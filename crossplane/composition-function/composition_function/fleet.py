@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from composition_function.contract import Manifest, Selector, SpecError, at, text, whole
 from composition_function.needs import need_of
-from composition_function.placement import VECTOR_MEMORY, Claim, Cluster, Pool, Slot
+from composition_function.slots import VECTOR_MEMORY, Claim, Cluster, Pool, Slot
 
 API_VERSION = "aiplatform.example.org/v1alpha1"
 ACCELERATOR_CLASSES = Selector("accelerator-classes", API_VERSION, "AcceleratorClass")
@@ -80,5 +80,6 @@ def read_claim(item: Manifest) -> Claim:
         need=need_of(item),
         held=Slot(cluster, pool) if cluster and pool else None,
         bound=at(item, "status", marker) is not None,
+        movable=item.get("kind") == "ModelDeployment",
         deleting=at(item, "metadata", "deletionTimestamp") is not None,
     )

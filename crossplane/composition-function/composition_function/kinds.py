@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from composition_function import fleet
 from composition_function.contract import Outcome, Request, Selector
+from composition_function.fleet_kinds import compose_accelerator_class, compose_cluster
 from composition_function.modeldeployment import compose_model
+from composition_function.vectordatabase import compose_database
 
 
 @dataclass(frozen=True)
@@ -18,4 +20,7 @@ class Kind:
 
 KINDS = {
     "ModelDeployment": Kind(compose_model, (fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS)),
+    "VectorDatabase": Kind(compose_database, (fleet.CLUSTERS, fleet.DATABASES)),
+    "AcceleratorClass": Kind(compose_accelerator_class, ()),
+    "InferenceCluster": Kind(compose_cluster, (fleet.MODELS, fleet.DATABASES)),
 }

@@ -109,8 +109,10 @@ def _template(composite: Manifest, accelerator: Manifest, count: int) -> Manifes
 def _observe(request: Request) -> Manifest:
     """``replicas``, always there once composed, and ``endpoint`` once the model server has an address."""
     observed = objects.workload(request.observed.get(MAIN))
-    ready = int(at(observed, "status", "workloads", "primary", "readyReplicas", default=0))
     least = whole(request.composite, "spec", "replicas", "min", minimum=1)
+    # KServe may leave the count out; Ready then says that as many as must run do.
+    is_ready = at(objects.condition(observed, "Ready"), "status") == "True"
+    ready = int(at(observed, "status", "workloads", "primary", "readyReplicas", default=least if is_ready else 0))
     status: Manifest = {"replicas": {"ready": ready, "total": max(least, ready)}}
     url = at(observed, "status", "url") or at(observed, "status", "addresses", 0, "url")
     if url:

@@ -5,8 +5,8 @@ holds the two together.
 """
 
 from composition_function.contract import Manifest, at, text, whole
-from composition_function.placement import VECTOR_MEMORY, Need
 from composition_function.sizing import instances, memory_gib
+from composition_function.slots import VECTOR_MEMORY, Need
 
 
 def need_of(claim: Manifest) -> Need:

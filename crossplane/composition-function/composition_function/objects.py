@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from composition_function import naming
 from composition_function.contract import Manifest, at
-from composition_function.placement import Claim, Slot
+from composition_function.slots import Claim, Slot
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 GROUP = "aiplatform.example.org"

@@ -17,143 +17,21 @@ reserves what an older one would take.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 
-
-class Code(StrEnum):
-    """Why a cluster was taken or not. Stable: others match on these."""
-
-    KEPT = "Kept"
-    CHOSEN = "Chosen"
-    NOT_EMPTIEST = "NotEmptiest"
-    NOT_CONSIDERED = "NotConsidered"
-    NO_SUCH_POOL = "NoSuchPool"
-    NODE_TOO_SMALL = "NodeTooSmall"
-    REGION_EXCLUDED = "RegionExcluded"
-    CLASSIFICATION_EXCLUDED = "ClassificationExcluded"
-    NO_BACKUP_STORE = "NoBackupStore"
-    CORDONED = "Cordoned"
-    UNREACHABLE = "Unreachable"
-    NO_FREE_CAPACITY = "NoFreeCapacity"
-
-
-@dataclass(frozen=True, order=True)
-class Slot:
-    """A pool of a cluster."""
-
-    cluster: str
-    pool: str
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Capacity of one kind in a cluster. ``capacity`` and ``per_node`` are in units of ``resource``.
-
-    ``resource`` is an accelerator class (units: accelerators) or ``VECTOR_MEMORY`` (units: GiB). ``per_node`` None
-    means that nodes set no limit of their own.
-    """
-
-    name: str
-    resource: str
-    capacity: int
-    per_node: int | None = None
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """One InferenceCluster as placement sees it."""
-
-    name: str
-    region: str
-    classifications: frozenset[str]
-    pools: tuple[Pool, ...]
-    cordoned: bool = False
-    reachable: bool = True
-    backups: bool = False
-
-
-VECTOR_MEMORY = "vector-memory-gib"
-
-
-@dataclass(frozen=True)
-class Need:
-    """What a claim takes at its maximum: ``pieces`` of ``piece`` units, each on one node, ``units`` in all."""
-
-    resource: str
-    units: int
-    piece: int
-    pieces: int
-    regions: frozenset[str] = frozenset()
-    classification: str = "internal"
-    backups: bool = False
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim that holds a slot or wants one.
-
-    ``held`` is the slot in its status, ``bound`` whether its workload was composed there. A claim that is being deleted
-    holds its slot until it is gone, and wants none.
-    """
-
-    uid: str
-    name: str
-    created: str
-    need: Need
-    held: Slot | None = None
-    bound: bool = False
-    deleting: bool = False
-
-    @property
-    def age(self) -> tuple[str, str]:
-        """Sorts the oldest first. RFC 3339 times in UTC sort as text."""
-        return (self.created, self.uid)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why ``cluster`` was taken or not."""
-
-    cluster: str
-    code: Code
-    message: str
-
-
-class Step(StrEnum):
-    """How far a claim got."""
-
-    REFUSED = "Refused"  # no slot fits; ask again later
-    RESERVED = "Reserved"  # the slot is to be written to the status; compose nothing yet
-    WAITING = "Waiting"  # holds its slot, but others who hold it too must yield first; compose nothing yet
-    BOUND = "Bound"  # compose in this slot
-
-
-@dataclass(frozen=True)
-class Placement:
-    """The answer for one claim: a slot unless refused, and a reason for every cluster of the fleet."""
-
-    step: Step
-    slot: Slot | None
-    region: str | None = None
-    reasons: tuple[Reason, ...] = ()
-    # What it may not do although it keeps its slot, in a sentence; see place().
-    held_back: str | None = None
-
-
-@dataclass
-class _Room:
-    """Units free per slot while contenders choose one after the other."""
-
-    capacity: Mapping[Slot, int]
-    used: dict[Slot, int] = field(default_factory=dict)
-
-    def take(self, slot: Slot, units: int) -> None:
-        self.used[slot] = self.used.get(slot, 0) + units
-
-    def free(self, slot: Slot) -> int:
-        return self.capacity.get(slot, 0) - self.used.get(slot, 0)
+from composition_function.slots import (
+    Claim,
+    Cluster,
+    Code,
+    Need,
+    Placement,
+    Pool,
+    Reason,
+    Room,
+    Slot,
+    Step,
+    room_left,
+)
 
 
 def place(me: Claim, others: Iterable[Claim], clusters: Sequence[Cluster], granted: int | None = None) -> Placement:
@@ -181,16 +59,26 @@ def _keep(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluste
     if cluster is None or _pool(cluster, slot.pool) is None:
         why = f"its slot {slot.cluster}/{slot.pool} is no longer in the fleet; bring it back, or delete this claim"
         return Placement(Step.BOUND, slot, None, (), why)
-    if any(code in _SPEC_EXCLUDES for code, _ in _exclusions(me.need, cluster, slot.pool)):
+    excluded = [message for code, message in _exclusions(me.need, cluster, slot.pool) if code in _SPEC_EXCLUDES]
+    if excluded and not me.movable:
+        why = (
+            f"its spec now excludes {slot.cluster}/{slot.pool} ({'; '.join(excluded)}), but its data would be lost if it "
+            "moved; it runs as it was. Undo the change, or create another and copy"
+        )
+        return Placement(Step.BOUND, slot, cluster.region, (), why)
+    if excluded:
         elsewhere = _choose(me, others, fleet)
         if elsewhere.slot is not None and elsewhere.slot != slot:
             return elsewhere
-        why = f"its spec excludes {slot.cluster}/{slot.pool}, and no other slot fits; until one does it runs as it was"
+        why = (
+            f"its spec now excludes {slot.cluster}/{slot.pool} ({'; '.join(excluded)}), and no other slot fits; until one "
+            "does it runs as it was"
+        )
         return Placement(Step.BOUND, slot, cluster.region, elsewhere.reasons, why)
     placement = _held(Step.BOUND, slot, fleet, me.need)
     if me.need.units <= granted:
         return placement
-    free = _room(fleet, others).free(slot)
+    free = room_left(fleet, others).free(slot)
     if me.need.units <= free:
         return placement
     why = (
@@ -202,7 +90,7 @@ def _keep(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluste
 
 def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster]) -> Step | None:
     """Whether a reservation may bind, waits, or (None) has to yield."""
-    capacity = _room(fleet, ()).free(slot)
+    capacity = room_left(fleet, ()).free(slot)
     holders = [other for other in others if other.held == slot]
     if sum(holder.need.units for holder in holders) + me.need.units <= capacity:
         return Step.BOUND
@@ -219,7 +107,7 @@ def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluste
 
 def _choose(me: Claim, others: list[Claim], fleet: Mapping[str, Cluster]) -> Placement:
     """The emptiest slot that fits, after all older claims without a slot have chosen theirs."""
-    room = _room(fleet, others)
+    room = room_left(fleet, others)
     contenders = [other for other in others if other.held is None and not other.deleting and other.age < me.age]
     ahead = 0
     for contender in sorted(contenders, key=lambda claim: claim.age):
@@ -234,7 +122,7 @@ def _choose(me: Claim, others: list[Claim], fleet: Mapping[str, Cluster]) -> Pla
     return Placement(Step.RESERVED, slot, fleet[slot.cluster].region, reasons)
 
 
-def _emptiest(need: Need, fleet: Mapping[str, Cluster], room: _Room) -> Slot | None:
+def _emptiest(need: Need, fleet: Mapping[str, Cluster], room: Room) -> Slot | None:
     """Among the slots that fit, the one with the largest free share; then the most units, then by name."""
     fitting = [
         Slot(cluster.name, pool.name)
@@ -301,7 +189,7 @@ def _no_pool(need: Need, cluster: Cluster, pool_name: str | None) -> tuple[Code,
     return Code.NODE_TOO_SMALL, f"{need.pieces} x {need.piece} {need.resource} don't fit on its nodes: {nodes}"
 
 
-def _explain(need: Need, cluster: Cluster, room: _Room, chosen: Slot | None, ahead: int) -> list[Reason]:
+def _explain(need: Need, cluster: Cluster, room: Room, chosen: Slot | None, ahead: int) -> list[Reason]:
     """All that keeps ``need`` out of a cluster, or why it went in, or why another was better."""
     exclusions = _exclusions(need, cluster)
     if exclusions:
@@ -333,12 +221,3 @@ def _held(step: Step, slot: Slot, fleet: Mapping[str, Cluster], need: Need) -> P
 
 def _pool(cluster: Cluster, name: str) -> Pool | None:
     return next((pool for pool in cluster.pools if pool.name == name), None)
-
-
-def _room(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> _Room:
-    """Units free once every holder has taken its maximum."""
-    room = _Room({Slot(c.name, pool.name): pool.capacity for c in fleet.values() for pool in c.pools})
-    for holder in holders:
-        if holder.held is not None:
-            room.take(holder.held, holder.need.units)
-    return room

@@ -22,7 +22,8 @@ from composition_function.contract import (
     describe,
     text,
 )
-from composition_function.placement import Placement, Step, place
+from composition_function.placement import place
+from composition_function.slots import Placement, Step
 
 
 @dataclass

@@ -1,0 +1,151 @@
+"""What placement talks about: clusters and their pools, claims and what they need, and the answer it gives.
+
+Plain frozen data. In charge of the words only; who gets which slot is ``placement``'s matter.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+VECTOR_MEMORY = "GiB of vector memory"  # the resource of pools for vector databases, as messages say it
+
+
+class Code(StrEnum):
+    """Why a cluster was taken or not. Stable: others match on these."""
+
+    KEPT = "Kept"
+    CHOSEN = "Chosen"
+    NOT_EMPTIEST = "NotEmptiest"
+    NOT_CONSIDERED = "NotConsidered"
+    NO_SUCH_POOL = "NoSuchPool"
+    NODE_TOO_SMALL = "NodeTooSmall"
+    REGION_EXCLUDED = "RegionExcluded"
+    CLASSIFICATION_EXCLUDED = "ClassificationExcluded"
+    NO_BACKUP_STORE = "NoBackupStore"
+    CORDONED = "Cordoned"
+    UNREACHABLE = "Unreachable"
+    NO_FREE_CAPACITY = "NoFreeCapacity"
+
+
+@dataclass(frozen=True, order=True)
+class Slot:
+    """A pool of a cluster."""
+
+    cluster: str
+    pool: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Capacity of one kind in a cluster. ``capacity`` and ``per_node`` are in units of ``resource``.
+
+    ``resource`` is an accelerator class (units: accelerators) or ``VECTOR_MEMORY`` (units: GiB). ``per_node`` None
+    means that nodes set no limit of their own.
+    """
+
+    name: str
+    resource: str
+    capacity: int
+    per_node: int | None = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One InferenceCluster as placement sees it."""
+
+    name: str
+    region: str
+    classifications: frozenset[str]
+    pools: tuple[Pool, ...]
+    cordoned: bool = False
+    reachable: bool = True
+    backups: bool = False
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a claim takes at its maximum: ``pieces`` of ``piece`` units, each on one node, ``units`` in all."""
+
+    resource: str
+    units: int
+    piece: int
+    pieces: int
+    regions: frozenset[str] = frozenset()
+    classification: str = "internal"
+    backups: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that holds a slot or wants one.
+
+    ``held`` is the slot in its status, ``bound`` whether its workload was composed there. A claim that is being deleted
+    holds its slot until it is gone, and wants none. Not ``movable`` means that its data stays behind when it moves.
+    """
+
+    uid: str
+    name: str
+    created: str
+    need: Need
+    held: Slot | None = None
+    bound: bool = False
+    deleting: bool = False
+    movable: bool = True
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sorts the oldest first. RFC 3339 times in UTC sort as text."""
+        return (self.created, self.uid)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why ``cluster`` was taken or not."""
+
+    cluster: str
+    code: Code
+    message: str
+
+
+class Step(StrEnum):
+    """How far a claim got."""
+
+    REFUSED = "Refused"  # no slot fits; ask again later
+    RESERVED = "Reserved"  # the slot is to be written to the status; compose nothing yet
+    WAITING = "Waiting"  # holds its slot, but others who hold it too must yield first; compose nothing yet
+    BOUND = "Bound"  # compose in this slot
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The answer for one claim: a slot unless refused, and a reason for every cluster of the fleet."""
+
+    step: Step
+    slot: Slot | None
+    region: str | None = None
+    reasons: tuple[Reason, ...] = ()
+    # What it may not do although it keeps its slot, in a sentence; see place().
+    held_back: str | None = None
+
+
+@dataclass
+class Room:
+    """Units free per slot while contenders choose one after the other."""
+
+    capacity: Mapping[Slot, int]
+    used: dict[Slot, int] = field(default_factory=dict)
+
+    def take(self, slot: Slot, units: int) -> None:
+        self.used[slot] = self.used.get(slot, 0) + units
+
+    def free(self, slot: Slot) -> int:
+        return self.capacity.get(slot, 0) - self.used.get(slot, 0)
+
+
+def room_left(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> Room:
+    """Units free once every holder has taken its maximum."""
+    room = Room({Slot(c.name, pool.name): pool.capacity for c in fleet.values() for pool in c.pools})
+    for holder in holders:
+        if holder.held is not None:
+            room.take(holder.held, holder.need.units)
+    return room
