@@ -73,9 +73,13 @@ def django_db_modify_db_settings(
     _database_server: str | None, django_db_modify_db_settings_parallel_suffix: None
 ) -> None:
     """Points Django at that server, before pytest-django makes the test database."""
+    from django.db import connections
+
+    options = connections.databases["default"]["OPTIONS"]
+    # Only a test database may be emptied of its audit log.
+    options["options"] = f"{options.get('options', '')} -c portal.audit_may_be_truncated=on".strip()
     if _database_server is None:
         return
-    from django.db import connections
 
     # The dictionary is changed in place: connections keep a reference to it.
     connections.databases["default"]["HOST"] = parse_qs(urlsplit(_database_server).query)["host"][0]

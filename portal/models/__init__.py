@@ -1,5 +1,6 @@
 """MEMORY: what the portal remembers, one module per kind of thing. Only services write."""
 
+from portal.models import embedded  # its tables are known to Django; nothing else here uses them
 from portal.models.documents import ActiveDocument, Document, Price
 from portal.models.journal import AuditEvent, FeedEntity, FeedHead, OutboxRow
 from portal.models.ledger import Budget, Commitment, Quota, Reservation
@@ -30,4 +31,5 @@ __all__ = [
     "Stage",
     "Team",
     "Vote",
+    "embedded",
 ]

@@ -96,8 +96,8 @@ def bootstrap(file: Path, offerings: list[Path]) -> list[str]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = strict_yaml.load(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError, strict_yaml.YamlError) as error:
+        content = strict_yaml.parse(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError, strict_yaml.StrictYamlError) as error:
         raise ServiceError("bootstrap-wrong", f"{file}: {error}") from None
     problems = [
         f"{file}: /{'/'.join(map(str, error.instance_path))}: {error.message}"
