@@ -1,0 +1,267 @@
+"""The decision: what quota, budget and policies say of a request, from its inputs alone.
+
+In charge of: asking every rule, and making one Decision of all answers, so that the same inputs give the same decision
+in a year (explain) and a decision made again at delivery can be compared with what people voted on. Not in charge of:
+gathering inputs or storing decisions (services), the arithmetic (quota, budget, pricing), or votes (approval).
+
+It fails closed. A rule that can't be evaluated denies (`policy-error`); a condition that needs a price nobody knows is
+taken as met (an approval is asked for, a guardrail denies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from portal.domain import approval, budget, pricing, quota
+from portal.domain.bundle import ANY_SCOPE, QUOTA_SCOPE, Bundle, Compiled, Rule
+from portal.domain.cel import Bindings, CelError
+from portal.domain.decision import (
+    BudgetLine,
+    Decision,
+    Inputs,
+    Outcome,
+    Quote,
+    Reason,
+    StageDemand,
+    UsageLine,
+)
+from portal.domain.offerings import Offering
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What a request takes and costs, and what arithmetic alone says of that."""
+
+    usage: tuple[UsageLine, ...] = ()
+    quote: Quote | None = None
+    budgets: tuple[BudgetLine, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def price_unknown(self) -> bool:
+        return self.quote is not None and self.quote.monthly is None
+
+
+@dataclass(slots=True)
+class _Verdicts:
+    """Reasons and stages as they are found."""
+
+    reasons: list[Reason] = field(default_factory=list)
+    stages: list[StageDemand] = field(default_factory=list)
+
+    def denied(self) -> bool:
+        return any(reason.effect == "deny" for reason in self.reasons)
+
+
+def decide(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> Decision:
+    """What all rules together say.
+
+    `offering` is the one of inputs.offering_digest, None for kind Quota; `bundle` the one of inputs.bundle_digest,
+    compiled for that offering (ValueError when it isn't).
+
+    Every failing line and every matching rule is named. A decision has at least one reason. Stages are there whenever
+    they are demanded and nothing but a lack of approvers denies.
+    """
+    scope = _scope(inputs, offering, bundle)
+    found = _Verdicts()
+    try:
+        figures = _figures(inputs, offering, bundle)
+    except CelError as error:
+        message = f"what this request takes can't be computed, so it can't be allowed: {error}"
+        return Decision("Denied", (Reason("policy-error", "deny", message),), (), (), None, ())
+    found.reasons += figures.reasons
+    _ask_rules(inputs, figures, bundle, scope, found)
+    _add_built_in_stages(inputs, figures, bundle, found)
+    stages = () if found.denied() else tuple(found.stages)
+    found.reasons += approval.unsatisfiable(stages, inputs.approvers, inputs.shared_approvers)
+    outcome: Outcome = "Denied" if found.denied() else "NeedsApproval" if stages else "Allowed"
+    if outcome == "Allowed":
+        found.reasons.append(_within(figures))
+    return Decision(outcome, tuple(found.reasons), stages, figures.usage, figures.quote, figures.budgets)
+
+
+def denials_after_votes(now: Decision) -> list[Reason]:
+    """What denies a request whose stages were passed already. People who left their group since don't matter."""
+    return [reason for reason in now.reasons if reason.effect == "deny" and reason.code != "stage-unsatisfiable"]
+
+
+def delivery_check(previous: Decision, now: Decision) -> list[Reason]:
+    """What has changed since `previous` was voted on (or allowed) so that the votes don't stand; empty: they do.
+
+    They stand while no stage is demanded that wasn't, or from another group or of more people, and the cost is within
+    the quote. Denials are denials_after_votes.
+    """
+    voted = {stage.code: stage for stage in previous.stages}
+    changed = []
+    for stage in now.stages:
+        old = voted.get(stage.code)
+        if old is None or old.group != stage.group or old.quorum < stage.quorum:
+            asked = f"{stage.quorum} of {stage.group}"
+            changed.append(Reason("new-stage", "approve", f"{stage.code} is demanded now, by {asked}: {stage.message}"))
+    if rise := _rise(previous.quote, now.quote):
+        changed.append(Reason("cost-above-quote", "approve", rise))
+    return changed
+
+
+def _rise(old: Quote | None, new: Quote | None) -> str | None:
+    """A quote whose price was unknown was accepted as that, so a known price is no rise."""
+    if old is None or new is None or old.monthly is None:
+        return None
+    before = budget.money(old.monthly, old.currency)
+    if new.monthly is None:
+        return f"the price is unknown now; {before} a month was quoted"
+    if new.currency != old.currency or new.monthly > old.monthly:
+        return f"it costs up to {budget.money(new.monthly, new.currency)} a month now; {before} was quoted"
+    return None
+
+
+def _scope(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> str:
+    if inputs.request.kind == "Quota":
+        return QUOTA_SCOPE
+    if offering is None:
+        raise ValueError(f"a request of kind {inputs.request.kind} is decided with its offering")
+    if offering.name not in bundle.environments:
+        raise ValueError(f"the bundle was not compiled for offering {offering.name}")
+    return offering.name
+
+
+def _figures(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> _Figures:
+    kind, team = inputs.request.kind, inputs.request.team
+    if kind == "Quota":
+        return _quota_figures(inputs)
+    if kind == "Delete" or offering is None:
+        return _Figures()
+    usage = quota.usage_lines(team, offering.measure(inputs.spec), inputs.held)
+    keys, regions = offering.price_keys(inputs.spec), offering.regions(inputs.spec)
+    quote = pricing.quote(keys, regions, inputs.prices, inputs.at, bundle.currency, bundle.valid_days)
+    budgets = budget.budget_lines(inputs.budgets, quote)
+    reasons = [*quota.check_usage(usage), *budget.check_budgets(budgets, quote)]
+    if quote.monthly is None:
+        problems = dict.fromkeys(line.problem for line in quote.lines if line.problem)
+        message = f"its cost is unknown, and so has to be reviewed: {'; '.join(problems)}"
+        reasons.append(Reason("price-unknown", "approve", message))
+    return _Figures(usage, quote, budgets, tuple(reasons))
+
+
+def _quota_figures(inputs: Inputs) -> _Figures:
+    dimension, limit = inputs.spec.get("dimension"), inputs.spec.get("limit")
+    if not isinstance(dimension, str) or not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        message = "a quota change names a dimension, a text, and a limit, an integer of 0 or more"
+        return _Figures(reasons=(Reason("quota-invalid", "deny", message, "/spec"),))
+    old = (inputs.old or {}).get("limit")
+    reasons = quota.check_change(inputs.request.team, dimension, old, limit, inputs.held)
+    lines = [UsageLine(h.team, h.dimension, h.held, h.held, h.limit) for h in inputs.held if h.dimension == dimension]
+    return _Figures(usage=tuple(lines), reasons=reasons)
+
+
+def _ask_rules(inputs: Inputs, figures: _Figures, bundle: Bundle, scope: str, found: _Verdicts) -> None:
+    try:
+        bindings = _bind(inputs, figures, bundle, scope)
+    except CelError as error:
+        message = f"the policies can't be asked about this request, so it can't be allowed: {error}"
+        found.reasons.append(Reason("policy-error", "deny", message))
+        return
+    for rule, compiled, values in _applicable(inputs, bundle, scope, bindings):
+        reason = _ask(rule, compiled, values, figures)
+        if reason is None:
+            continue
+        found.reasons.append(reason)
+        if reason.effect == "approve" and rule.approvers is not None:
+            found.stages.append(rule.approvers.stage(rule.code, reason.message))
+
+
+def _bind(inputs: Inputs, figures: _Figures, bundle: Bundle, scope: str) -> dict[str, Bindings]:
+    shared: dict[str, Any] = {
+        "request": {
+            "kind": inputs.request.kind,
+            "requester": inputs.request.requester,
+            "groups": list(inputs.request.groups),
+            "team": inputs.request.team,
+            "environment": inputs.request.environment,
+            "labels": inputs.request.labels,
+            "reason": inputs.request.reason,
+        },
+        "usage": {line.dimension: _usage_value(line) for line in quota.tightest(figures.usage).values()},
+        "cost": _cost_value(inputs, figures),
+    }
+    return {
+        ANY_SCOPE: bundle.environments[ANY_SCOPE].bind(shared),
+        scope: bundle.environments[scope].bind({**shared, "spec": inputs.spec}),
+    }
+
+
+def _usage_value(line: UsageLine) -> dict[str, int]:
+    value = {"before": line.before, "after": line.after}
+    return value if line.limit is None else {**value, "limit": line.limit}
+
+
+def _cost_value(inputs: Inputs, figures: _Figures) -> dict[str, int]:
+    own = [b.committed for b in inputs.budgets if b.team == inputs.request.team]
+    before = _cents(own[0]) if own else 0
+    monthly = figures.quote.monthly if figures.quote else None
+    delta = _cents(monthly) if monthly is not None else 0
+    return {"before": before, "after": before + delta, "delta": delta}
+
+
+def _cents(amount: Decimal) -> int:
+    return int((amount * 100).to_integral_value(ROUND_HALF_UP))
+
+
+def _applicable(
+    inputs: Inputs, bundle: Bundle, scope: str, bindings: Mapping[str, Bindings]
+) -> Iterator[tuple[Rule, Compiled, Bindings]]:
+    for rule in (*bundle.guardrails, *bundle.approvals):
+        if inputs.request.kind in rule.kinds:
+            for where in (ANY_SCOPE, scope):
+                if compiled := rule.programs.get(where):
+                    yield rule, compiled, bindings[where]
+
+
+def _ask(rule: Rule, compiled: Compiled, values: Bindings, figures: _Figures) -> Reason | None:
+    """The rule's reason when it matches, `policy-error` when it can't be evaluated, else None."""
+    if figures.price_unknown and rule.reads_cost:
+        return Reason(rule.code, rule.effect, f"{rule.code} depends on the cost, which is unknown", rule.field)
+    try:
+        if not compiled.when.evaluate(values):
+            return None
+        if compiled.message is None:
+            return Reason(rule.code, rule.effect, rule.message, rule.field)
+        if figures.price_unknown and rule.says_cost:
+            return Reason(rule.code, rule.effect, f"{rule.code} applies; the cost is unknown", rule.field)
+        return Reason(rule.code, rule.effect, compiled.message.evaluate(values) or rule.code, rule.field)
+    except CelError as error:
+        message = f"policy rule {rule.code} can't be evaluated, so the request can't be allowed: {error}"
+        return Reason("policy-error", "deny", message, rule.field)
+
+
+def _add_built_in_stages(inputs: Inputs, figures: _Figures, bundle: Bundle, found: _Verdicts) -> None:
+    """Stages without a rule: over a soft line, an unknown price, and a quota change that no rule has a stage for."""
+    if inputs.request.kind == "Quota" and not found.stages:
+        dimension, old, new = inputs.spec.get("dimension"), (inputs.old or {}).get("limit"), inputs.spec.get("limit")
+        was = "none" if old is None else old
+        message = f"the quota of {inputs.request.team} for {dimension} would go from {was} to {new}"
+        found.reasons.append(Reason("quota-change", "approve", message, "/spec/limit"))
+        found.stages.append(bundle.quota_approvers.stage("quota-change", message))
+    for code, who in (("budget-soft", bundle.budget_approvers), ("price-unknown", bundle.price_reviewers)):
+        messages = [reason.message for reason in figures.reasons if reason.code == code]
+        if messages:
+            found.stages.append(who.stage(code, "; ".join(messages)))
+
+
+def _within(figures: _Figures) -> Reason:
+    """Why nobody had to be asked, with the figures."""
+    parts = [_line(line) for line in quota.tightest(figures.usage).values()]
+    if figures.quote is not None and figures.quote.monthly is not None:
+        parts.append(f"it costs up to {budget.money(figures.quote.monthly, figures.quote.currency)} a month")
+    told = f": {'; '.join(parts)}" if parts else ""
+    return Reason("within-policy", "note", f"within quota, budget and policies{told}")
+
+
+def _line(line: UsageLine) -> str:
+    return f"{line.team} will hold {line.after} of {line.limit} {line.dimension}"
+
+
+__all__ = ["decide", "delivery_check", "denials_after_votes"]
