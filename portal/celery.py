@@ -13,11 +13,13 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 from django.conf import settings
+
+from portal.running.ready import announce
 
 app = Celery("portal", broker=settings.BROKER_URL, include=["portal.tasks"])
 app.conf.update(
@@ -57,3 +59,13 @@ app.conf.update(
 def _our_logging(**_: Any) -> None:
     """Celery asks once for logging to be set up: by Django's settings, not its own."""
     logging.config.dictConfig(settings.LOGGING)
+
+
+@worker_ready.connect
+def _worker_is_up(**_: Any) -> None:
+    announce(settings.STATE_DIR, "worker", os.getpid())
+
+
+@beat_init.connect
+def _beat_is_up(**_: Any) -> None:
+    announce(settings.STATE_DIR, "beat", os.getpid())

@@ -24,7 +24,7 @@ VARIABLES = (
         "DATABASE_URL",
         kind.address(("postgresql", "postgres"), "postgresql://user:password@host:5432/portal", also=("none",)),
         None,
-        "PostgreSQL 15 or later. Not set: an embedded server. `none`: for commands that need no database",
+        "PostgreSQL 15 or later. Not set: an embedded server. `none`: for commands without one",
     ),
     Variable("DATABASE_POOL_SIZE", kind.whole(1, 500), "8", "Most connections that one process opens"),
     Variable("DATABASE_STATEMENT_TIMEOUT", kind.seconds(0.1, 3600), "30", "A statement that takes longer is ended"),
@@ -48,8 +48,8 @@ VARIABLES = (
     Variable(
         "PUBLIC_URL",
         kind.address(("https", "http"), "https://portal.example.org"),
-        "http://127.0.0.1:8000",
-        "The address that people and Backstage use. With https cookies are sent over TLS only",
+        None,
+        "The address that people and Backstage use; else HTTP_BIND and HTTP_PORT. With https cookies need TLS",
     ),
     Variable(
         "ALLOWED_HOSTS",
@@ -121,9 +121,9 @@ EMBEDDED_DATABASE = _given["DATABASE_URL"] is None
 EMBEDDED_BROKER = _given["BROKER_URL"] is None
 DATABASE_URL: str = _given["DATABASE_URL"] or addresses.postgres_url(addresses.postgres_folder(STATE_DIR))
 BROKER_URL: str = _given["BROKER_URL"] or addresses.valkey_url(addresses.valkey_folder(STATE_DIR))
-PUBLIC_URL: str = _given["PUBLIC_URL"].rstrip("/")
 HTTP_BIND: str = _given["HTTP_BIND"]
 HTTP_PORT: int = _given["HTTP_PORT"]
+PUBLIC_URL: str = (_given["PUBLIC_URL"] or f"http://{HTTP_BIND}:{HTTP_PORT}").rstrip("/")
 WEB_WORKERS: int = _given["WEB_WORKERS"]
 WORKER_CONCURRENCY: int = _given["WORKER_CONCURRENCY"]
 

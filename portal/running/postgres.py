@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,10 +63,26 @@ def is_running(folder: Path) -> bool:
     return _execute("pg_ctl", "-D", str(folder / "data"), "status").returncode == 0
 
 
+def has_data(folder: Path) -> bool:
+    """Whether a server was ever made in `folder`."""
+    return (folder / "data" / "PG_VERSION").exists()
+
+
+def listens(folder: Path) -> bool:
+    """Whether the server in `folder` takes connections; quicker to ask than `is_running`."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(1)
+        try:
+            connection.connect(str(addresses.socket_folder(folder.resolve() / "data") / ".s.PGSQL.5432"))
+        except OSError:
+            return False
+    return True
+
+
 def start(folder: Path, settings: Mapping[str, str]) -> None:
     """Makes the server's files at the first call, starts it if it does not run, and makes the database."""
     data = folder / "data"
-    if not (data / "PG_VERSION").exists():
+    if not has_data(folder):
         _initialise(data)
     if not is_running(folder):
         sockets = addresses.socket_folder(data)
