@@ -73,6 +73,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
         database_url, keep_database = _database(options, state, stack, say)
         endpoints = _endpoints(options, state)
         environment = {
+            "PUBLIC_URL": door.url,  # unless the caller's environment has another one
             **os.environ,
             **options.environment,
             **leftovers.mark(state),

@@ -6,6 +6,7 @@ group of teams counts for every team below it. Nobody, superusers included, vote
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -65,6 +66,16 @@ def descendants(team_ids: set[int]) -> set[int]:
     return found
 
 
+def ancestors(team_ids: set[int]) -> set[int]:
+    """These teams and every group above them, one query per level."""
+    found, frontier = set(team_ids), set(team_ids)
+    while frontier:
+        above = Team.objects.filter(pk__in=frontier, parent__isnull=False).values_list("parent_id", flat=True)
+        frontier = {pk for pk in above if pk is not None} - found
+        found |= frontier
+    return found
+
+
 def own_team_ids(actor: Actor) -> set[int]:
     """Teams that this person is in, directly or through a group above."""
     return descendants(set(Membership.objects.filter(user=actor.user).values_list("team_id", flat=True)))
@@ -74,9 +85,7 @@ def visible_teams(actor: Actor) -> QuerySet[Team]:
     teams = Team.objects.select_related("parent")
     if actor.sees_all:
         return teams
-    own = own_team_ids(actor)
-    above = {group.pk for team in Team.objects.filter(pk__in=own) for group in team_chain(team)}
-    return teams.filter(pk__in=own | above)
+    return teams.filter(pk__in=ancestors(own_team_ids(actor)))
 
 
 def visible_requests(actor: Actor) -> QuerySet[Request]:
@@ -116,7 +125,7 @@ def visible_audit(actor: Actor) -> QuerySet[AuditEvent]:
     )
 
 
-def request_for(actor: Actor, request_id: object) -> Request:
+def request_for(actor: Actor, request_id: uuid.UUID) -> Request:
     """The request, or NotFound when it isn't there or not theirs to see."""
     found = visible_requests(actor).filter(pk=request_id).select_related("team", "instance").first()
     if found is None:
@@ -124,7 +133,7 @@ def request_for(actor: Actor, request_id: object) -> Request:
     return found
 
 
-def instance_for(actor: Actor, instance_id: object) -> Instance:
+def instance_for(actor: Actor, instance_id: uuid.UUID) -> Instance:
     found = visible_instances(actor).filter(pk=instance_id).select_related("team", "environment", "document").first()
     if found is None:
         raise NotFound("instance", instance_id)

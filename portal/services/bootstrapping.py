@@ -1,7 +1,7 @@
 """Loads the first teams, people, groups, environments, quotas, budgets, prices and policies from a file: once, audited.
 
-What governs is governed: after this, quotas change by approved requests. A second run of the same file changes nothing; a
-file that differs from what is there is refused where it would change a governed value, and says so.
+What governs is governed: after this, quotas change by approved requests. A second run of the same file changes nothing;
+a file that differs from what is there is refused where it would change a governed value, and says so.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _load(content: dict[str, Any], folder: Path, offerings: list[Path]) -> list[
     users = {row["username"]: _user(row) for row in content["users"]}
     for name, members in sorted(content["groups"].items()):
         group, _ = Group.objects.get_or_create(name=name)
-        group.user_set.add(*[_known(users, member, f"/groups/{name}") for member in members])  # type: ignore[attr-defined]  # reverse manager of auth's M2M
+        group.user_set.add(*[_known(users, member, f"/groups/{name}") for member in members])
     for row in content["teams"]:
         _team(row, users)
     for row in content["environments"]:

@@ -130,5 +130,3 @@ def _held(proposal: Proposal, chain: Sequence[Team], besides: Request | None) ->
         # A first quota must cover what the team's instances hold already, under a group's quota.
         lines.append(HeldLine(proposal.team.slug, dimension, sum(holding.held_below(proposal.team, dimension)), None))
     return lines
-
-

@@ -1,15 +1,16 @@
 """Brings an approved request to its control plane: decide again, freeze, apply or delete, record. Safe to repeat.
 
-    begin (one transaction)  ->  the control plane, outside of any  ->  finish (one transaction, with the acknowledgement)
+    begin (one transaction)  ->  the control plane, outside of any  ->  finish (one transaction, acknowledges)
 
-A worker that dies in between leaves a row whose lease runs out; the next one finds the same claim by its name and label.
-Not in charge of: when a claim is Ready (observing), or how to talk to a control plane (adapters, handed in).
+A worker that dies in between leaves a row whose lease runs out; the next one finds the same claim by its name and
+label. Not in charge of: when a claim is Ready (observing), or how to talk to a control plane (adapters, handed in).
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from django.db import transaction
 
@@ -41,7 +42,7 @@ def apply(row: OutboxRow, planes: Planes) -> None:
         environment = instance.environment
         labels = {"team": instance.team.slug, "environment": environment.slug}
         plane.ensure_namespace(instance.namespace, environment.creates_namespaces, labels)
-        applied = plane.apply(instance.claim)
+        applied = plane.apply(_claim(instance))
     except TerminalError as error:
         _refused(row, request.pk, error)
         return
@@ -111,7 +112,7 @@ def mark_applied(request: Request, instance: Instance, applied: Applied) -> bool
 def claim_ref(instance: Instance) -> ClaimRef:
     """Where the claim of a delivered instance is."""
     offering = loading.offering(instance.document)
-    claim = instance.claim
+    claim = _claim(instance)
     return ClaimRef(
         api_version=claim["apiVersion"],
         kind=claim["kind"],
@@ -119,6 +120,12 @@ def claim_ref(instance: Instance) -> ClaimRef:
         namespace=claim["metadata"]["namespace"],
         name=claim["metadata"]["name"],
     )
+
+
+def _claim(instance: Instance) -> dict[str, Any]:
+    if instance.claim is None:
+        raise ValueError(f"instance {instance.pk} was not delivered yet")
+    return dict(instance.claim)
 
 
 def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | None:

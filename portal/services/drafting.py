@@ -1,11 +1,12 @@
 """From a draft to a proposal: finds what it names, and checks it against what governs, before anything is locked.
 
-In charge of: existence, permission to ask, the spec against its schema, names. Not in charge of: policies, quotas, money
-(deciding), or writing anything.
+In charge of: existence, permission to ask, the spec against its schema, names. Not in charge of: policies, quotas,
+money (deciding), or writing anything.
 """
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +99,7 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
 
 
 def _delete(draft: Draft, actor: Actor) -> Proposal:
-    instance = instance_for(actor, draft.instance)
+    instance = instance_for(actor, uuid.UUID(draft.instance))
     team = team_to_request_for(actor, instance.team.slug)
     if instance.phase == InstancePhase.GONE:
         raise Conflict("already-gone", f"{instance.name} is gone already; there is nothing to delete.")
@@ -153,5 +154,3 @@ def _check_name_free(environment: Environment, place: str, offering: str, name: 
 
 def _below(prefix: str, problem: Problem) -> Problem:
     return Problem(prefix + problem.pointer, problem.code, problem.message)
-
-

@@ -1,7 +1,7 @@
 """Makes stored decisions again from their stored inputs, and compares. Reads only.
 
-A decision that can't be made again as it was says that its inputs, its texts or its result were altered, or that the rules
-in code have changed since: each difference is shown with its path.
+A decision that can't be made again as it was says that its inputs, its texts or its result were altered, or that the
+rules in code have changed since: each difference is shown with its path.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def release(instance: Instance) -> None:
 
 
 def set_quota(team: Team, dimension: str, limit: int) -> tuple[Quota, int | None]:
-    """Write a limit; returns the row and the limit before (None: there was none). A new row starts with what is held."""
+    """Write a limit; returns the row and the limit before (None: none). A new row starts with what is held."""
     row = Quota.objects.filter(team=team, dimension=dimension).first()
     if row is not None:
         before = row.limit

@@ -10,8 +10,13 @@ from portal.services import loading
 
 def endpoint_of(instance: Instance) -> dict[str, str | int]:
     """The named endpoint values that its offering points to, as far as its status holds them."""
-    pointers = loading.offering(instance.document).endpoint
-    found = {name: _at({"status": instance.observed.get("status", {})}, pointer) for name, pointer in pointers.items()}
+    return endpoint_at(instance.document_id, instance.observed)
+
+
+def endpoint_at(offering_digest: str, observed: dict[str, Any]) -> dict[str, str | int]:
+    """The same, of plain values."""
+    pointers = loading.offering_by_digest(offering_digest).endpoint
+    found = {name: _at({"status": observed.get("status", {})}, pointer) for name, pointer in pointers.items()}
     return {name: value for name, value in found.items() if isinstance(value, str | int)}
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from portal.domain.decision import PriceRow, digest
 from portal.domain.bundle import Bundle, BundleError, check_groups, parse_bundle
+from portal.domain.decision import PriceRow, digest
 from portal.domain.offerings import Offering, OfferingError, parse_offering
 from portal.domain.pricing import parse_prices
 from portal.models import ActiveDocument, Document, Price
@@ -26,7 +26,7 @@ DEFAULT = "default"  # bundles and price lists: one of each is active, under thi
 
 
 def read_offerings(roots: Sequence[Path]) -> list[tuple[Offering, dict[str, str]]]:
-    """Parse every folder below `roots` that holds an offering.yaml. Raises ServiceError with all problems of all files."""
+    """Parse each folder below `roots` that holds an offering.yaml. Raises ServiceError with all problems of all."""
     found, problems = [], []
     for folder in sorted(path.parent for root in roots for path in root.glob(f"*/{GOVERNANCE}")):
         try:
@@ -69,7 +69,7 @@ def load_bundle(text: str, *, system: str) -> Bundle:
         bundle = parse_bundle(text, offerings)
     except BundleError as error:
         raise ServiceError("bundle-wrong", str(error)) from None
-    sizes = {group.name: group.user_set.filter(is_active=True).count() for group in Group.objects.all()}  # type: ignore[attr-defined]  # reverse manager of auth's M2M
+    sizes = {group.name: group.user_set.filter(is_active=True).count() for group in Group.objects.all()}
     if problems := check_groups(bundle, sizes):
         raise ServiceError("bundle-wrong", "\n".join(f"{p.path}: {p.reason}" for p in problems))
     with transaction.atomic():

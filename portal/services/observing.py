@@ -1,4 +1,4 @@
-"""Takes in what a control plane reports of a claim: phase, status, composed objects; and finishes what was waiting for it.
+"""Takes in what a control plane reports of a claim, and finishes what was waiting for it.
 
 In charge of: writing observed state, and never anything that was asked for. Not in charge of: what the conditions mean
 (domain.claim_status), watching (tasks and the mirror command), or claims that no instance is known for (listed only).
@@ -6,7 +6,6 @@ In charge of: writing observed state, and never anything that was asked for. Not
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from typing import Any
 
@@ -35,7 +34,8 @@ def instance_id_of(claim: ObservedClaim) -> uuid.UUID | None:
 
 def observe(claim: ObservedClaim) -> bool:
     """Record a claim as it is now; False when no instance is known for it, or it is an older state."""
-    instance = Instance.objects.select_related("team").filter(pk=instance_id_of(claim)).first()
+    instance_id = instance_id_of(claim)
+    instance = Instance.objects.select_related("team").filter(pk=instance_id).first() if instance_id else None
     if instance is None or instance.claim is None or instance.phase == InstancePhase.GONE:
         return False
     with transaction.atomic():
@@ -48,9 +48,8 @@ def observe(claim: ObservedClaim) -> bool:
             return False
         if not instance.claim_uid and request is not None:
             delivering.mark_applied(request, instance, _applied(claim))
-        stuck_after = dt.timedelta(seconds=settings.STUCK_AFTER_SECONDS)
         was_ready = not instance.requests.filter(kind="Create", state__in=OPEN).exists()
-        assessment = claim_status.assess(claim, timezone.now(), stuck_after, was_ready)
+        assessment = claim_status.assess(claim, timezone.now(), settings.STUCK_AFTER_SECONDS, was_ready)
         instance.observed = _observed(claim)
         instance.composed = [_composed(each) for each in claim.composed]
         instance.observed_at = timezone.now()

@@ -1,8 +1,9 @@
 """Effects to bring about outside, as rows: written with the change that wants them, leased, done, acknowledged.
 
 Lanes are per (Instance, destination): rows of a lane run one after the other, a deletion before all else. A lease that
-runs out (its worker was killed) is given to another. An advisory lock on the lane, which dies with its connection, keeps
-a message that the broker delivers twice from running twice. Not in charge of: what a topic does (delivering, publishing).
+runs out (its worker was killed) is given to another. An advisory lock on the lane, which dies with its connection,
+keeps a message that the broker delivers twice from running twice. Not in charge of: what a topic does (delivering,
+publishing).
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def postpone(row: OutboxRow, error: str, retry_after: float | None = None) -> bo
     """Try again later, backing off; False when this was the last attempt and the caller must end it."""
     if row.attempts >= settings.OUTBOX_MAX_ATTEMPTS:
         return False
-    wait = min(settings.OUTBOX_BACKOFF_SECONDS * 2 ** max(row.attempts - 1, 0), settings.OUTBOX_BACKOFF_MAX_SECONDS)
+    wait = min(settings.OUTBOX_BACKOFF_SECONDS * 2 ** max(row.attempts - 1, 0), settings.OUTBOX_BACKOFF_LIMIT_SECONDS)
     OutboxRow.objects.filter(pk=row.pk, lease=row.lease, done_at=None).update(
         due_at=timezone.now() + dt.timedelta(seconds=max(wait, retry_after or 0)),
         last_error=error[:2000],

@@ -1,7 +1,7 @@
 """Keeps the catalog feed: one entity per living instance, changes numbered in the order in which they become visible.
 
-In charge of: the feed's rows and what a reader may rely on: a complete answer or an error, never less. Not in charge of:
-what an entity looks like (rendering.entity), or the wire (api.catalog).
+In charge of: the feed's rows and what a reader may rely on: a complete answer or an error, never less. Not in charge
+of: what an entity looks like (rendering.entity), or the wire (api.catalog).
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def snapshot(*, after: int = 0, cursor: int | None = None, limit: int = 200) -> 
     at = cursor if cursor is not None else (head.sequence if head else 0)
     rows = list(FeedEntity.objects.filter(sequence__gt=after, entity__isnull=False).order_by("sequence")[: limit + 1])
     page = rows[:limit]
-    return Snapshot([row.entity for row in page], at, page[-1].sequence if len(rows) > limit else None)
+    return Snapshot(
+        [row.entity for row in page if row.entity is not None], at, page[-1].sequence if len(rows) > limit else None
+    )
 
 
 def changes(cursor: int, *, limit: int = 200) -> Changes:

@@ -56,7 +56,7 @@ def create_token(user: User, *, name: str, scopes: list[str], days: int, actor: 
 
 
 def actor_for_token(token: str) -> Actor | None:
-    """Who presents this token, or None when it is malformed, unknown, wrong, expired, revoked or its person inactive."""
+    """Who presents it, or None when it is malformed, unknown, wrong, expired or revoked, or its person inactive."""
     match = PATTERN.match(token)
     if not match:
         return None

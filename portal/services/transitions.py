@@ -1,7 +1,7 @@
 """Moves a request from state to state: the only code that writes `Request.state`. One move, one audit event.
 
-In charge of: the table's word (domain.lifecycle), the event, and what an ending gives back. Not in charge of: whether the
-verb is wanted (submitting, approving, delivering, observing).
+In charge of: the table's word (domain.lifecycle), the event, and what an ending gives back. Not in charge of: whether
+the verb is wanted (submitting, approving, delivering, observing).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def move(
     system: str = "",
     data: dict[str, Any] | None = None,
 ) -> None:
-    """Take one step, under the request's lock (and its team chain's, when something is held). Raises IllegalTransition."""
+    """One step, under the locks of the request and, if it holds anything, its team chain. May be IllegalTransition."""
     before = request.state
     request.state = next_state(before, verb).value
     request.save(update_fields=["state", "failure_code", "failure_message", "changed_at"])

@@ -19,7 +19,7 @@ def withdraw(request_id: uuid.UUID, *, acting: Actor) -> Request:
     seen = request_for(acting, request_id)
     own = acting.user.pk in {seen.requester_id, seen.made_for_id}
     if not own and not _owns_team(acting, seen):
-        raise Forbidden("not-yours", "Only its requester, whom it is made for, or an owner of the team can withdraw it.")
+        raise Forbidden("not-yours", "Only its requester, whom it is for, or an owner of the team can withdraw it.")
     with transaction.atomic():
         locks.lock_team_chain(seen.team)
         request = locks.lock_request(request_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from portal.adapters import control_plane
 from portal.mirroring import Mirror
+from portal.running.ready import announce
 
 
 class Command(BaseCommand):
@@ -18,4 +20,5 @@ class Command(BaseCommand):
         parser.add_argument("--control-plane", default=settings.CONTROL_PLANE)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        announce(settings.STATE_DIR, "mirror", os.getpid())
         Mirror(control_plane(options["control_plane"])).run()

@@ -1,0 +1,126 @@
+"""`manage.py demo`: the whole portal with sample teams, the main job before one's eyes, then it keeps serving."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from portal.demo.scenario import READY_WITHIN, Row, Scenario
+from portal.management.commands.serve import options_from_settings
+from portal.running import addresses, leftovers, locks, postgres
+from portal.running.errors import RunningError
+from portal.running.plan import ROOT, Portal, running_portal
+
+SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
+WIDTHS = (16, 30, 10, 11)
+
+
+class Command(BaseCommand):
+    help = "Start a portal of its own with sample teams, show the main job over HTTP, and keep serving."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--once", action="store_true", help="end after the table; exit 1 on a wrong outcome")
+        parser.add_argument("--sample", type=Path, default=SAMPLE, help="another bootstrap file")
+        parser.add_argument("--ready-within", type=float, default=READY_WITHIN, help="seconds to wait for Ready")
+
+    def handle(self, *args: Any, once: bool, sample: Path, ready_within: float, **options: Any) -> None:
+        started = time.monotonic()
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, _end)
+        state = settings.STATE_DIR / "demo"
+        try:
+            _clear(state)
+            environment = {"PORTAL_DEMO": "true", "LOG_FORMAT": "console"}
+            chosen = options_from_settings(state=state, next_free_port=True, environment=environment)
+            with running_portal(chosen, self._say) as portal:
+                self._act(portal, sample, ready_within, started, once)
+        except RunningError as error:
+            raise CommandError(str(error)) from None
+        except KeyboardInterrupt:
+            self._say("ended")
+
+    def _act(self, portal: Portal, sample: Path, ready_within: float, started: float, once: bool) -> None:
+        _manage(portal, "bootstrap", str(sample))
+        accounts = json.loads(_manage(portal, "demo_accounts"))
+        self._say("")
+        self._line("who", "does", "outcome", "USD/month", "because")
+        scenario = Scenario(portal.url, {a["username"]: a["token"] for a in accounts}, self._row, ready_within)
+        good = scenario.run()
+        self._say("")
+        if not once:
+            self._serve(portal, accounts, good)
+            return
+        tally = scenario.tally
+        figures = {
+            "requests": tally.requests,
+            "ready": tally.ready,
+            "denied": tally.denied,
+            "refused": tally.refused,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        self._say(json.dumps(figures))
+        if not good:
+            sys.exit(1)
+
+    def _serve(self, portal: Portal, accounts: list[dict[str, str]], good: bool) -> None:
+        if not good:
+            self._say("Some outcomes are not the expected ones: see the table.")
+        self._say(f"The portal serves {portal.url} with sign-ins that exist in this demo alone:")
+        for account in accounts:
+            if account["password"]:
+                self._say(f"  {account['username']:10} {account['password']:14} {account['role']}")
+        self._say("Workloads are simulated: no cluster is behind this demo. Ctrl-C ends it.")
+        portal.supervisor.wait()
+
+    def _row(self, row: Row) -> None:
+        self._line(row.who, row.what, row.outcome, row.monthly, row.why)
+
+    def _line(self, who: str, what: str, outcome: str, monthly: str, why: str) -> None:
+        cells = [f"{text:{width}}" for text, width in zip((who, what, outcome, monthly), WIDTHS, strict=True)]
+        self._say("  ".join([*cells, why]))
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # once is enough: ending takes its time
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _clear(state: Path) -> None:
+    """Begin anew: end what an earlier demo left behind and remove its data. A demo that runs is left alone."""
+    if not state.exists():
+        return
+    lock = locks.try_exclusive(state / "run" / "supervisor.lock")
+    if lock is None:
+        return  # running_portal says by whom it is held
+    with lock:
+        leftovers.end(state.resolve())
+        folder = addresses.postgres_folder(state)
+        if postgres.has_data(folder):
+            postgres.stop(folder)
+    shutil.rmtree(state)
+
+
+def _manage(portal: Portal, *arguments: str) -> str:
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, env=portal.environment, capture_output=True, text=True, timeout=120
+    )
+    if done.returncode != 0:
+        raise CommandError(f"manage.py {arguments[0]} failed:\n{done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
