@@ -191,16 +191,16 @@ def mapping(example: str) -> Kind:
 
 
 def faults() -> Kind:
-    """`fail:name` and `hang:name` separated by commas: which composed objects go wrong, and how."""
+    """`fail:name`, `hang:name` and `keep:name` separated by commas: whose composed objects go wrong, and how."""
 
     def parse(value: str) -> dict[str, str]:
         pairs = [item.strip().partition(":") for item in value.split(",")]
-        found = {name: verb for verb, _, name in pairs if verb in ("fail", "hang") and name}
+        found = {name: verb for verb, _, name in pairs if verb in ("fail", "hang", "keep") and name}
         if len(found) != len(pairs):
             raise ValueError
         return found
 
-    return Kind("fault list", "each name once, as in fail:chat,hang:docs", parse)
+    return Kind("fault list", "each name once, fail, hang or keep before it, as in fail:chat,hang:docs", parse)
 
 
 def host(url: str) -> str:

@@ -96,7 +96,7 @@ VARIABLES = (
         "EMBEDDED_FAULTS",
         kind.faults(),
         None,
-        "Embedded control plane: composed objects that fail or hang, by instance name",
+        "Embedded control plane: claims whose objects fail, hang or (when deleted) stay",
     ),
     Variable(
         "SIMULATOR_DELAY", kind.seconds(0, 3600), "1", "Embedded control plane: time until a composed object is up"
@@ -139,7 +139,7 @@ OUTBOX_MAX_ATTEMPTS: int = _given["OUTBOX_MAX_ATTEMPTS"]
 OUTBOX_BACKOFF_SECONDS: float = _given["OUTBOX_BACKOFF_SECONDS"]
 OUTBOX_BACKOFF_LIMIT_SECONDS: float = _given["OUTBOX_BACKOFF_LIMIT_SECONDS"]
 STUCK_AFTER_SECONDS: int = _given["STUCK_AFTER_SECONDS"]
-EMBEDDED_FAULTS: dict[str, str] = _given["EMBEDDED_FAULTS"] or {}  # name -> "fail" or "hang"
+EMBEDDED_FAULTS: dict[str, str] = _given["EMBEDDED_FAULTS"] or {}  # name -> "fail", "hang" or "keep"
 SIMULATOR_DELAY: float = _given["SIMULATOR_DELAY"]
 REQUEST_BODY_LIMIT: int = _given["REQUEST_BODY_LIMIT"]
 
@@ -239,7 +239,7 @@ LOGGING = logs.configuration(_given["LOG_LEVEL"], _given["LOG_FORMAT"])
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.api.authentication.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "portal.api.authentication.SignedIn",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -247,12 +247,9 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.errors.handler",
-    "PAGE_SIZE": 50,
+    "DEFAULT_PAGINATION_CLASS": None,  # lists have cursors of their own (portal/api/pagination.py)
     "COERCE_DECIMAL_TO_STRING": True,
 }
-
-if (BASE_DIR / "portal/api/pagination.py").exists():
-    REST_FRAMEWORK["DEFAULT_PAGINATION_CLASS"] = "portal.api.pagination.Cursor"
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "AI platform portal",

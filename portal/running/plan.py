@@ -12,6 +12,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -119,12 +120,10 @@ def _database(
     if options.database_url is not None:
         return options.database_url, lambda: None
     folder = addresses.postgres_folder(state)
-    say(
-        "PostgreSQL runs already; joined it"
-        if postgres.has_data(folder) and postgres.is_running(folder)
-        else "PostgreSQL"
-    )
+    joined = postgres.has_data(folder) and postgres.is_running(folder)
+    started = time.monotonic()
     url = stack.enter_context(postgres.embedded_postgres(folder))
+    say("PostgreSQL runs already; joined it" if joined else f"PostgreSQL is up ({time.monotonic() - started:.1f} s)")
 
     def keep() -> None:
         if not postgres.listens(folder):
