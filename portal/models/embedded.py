@@ -1,8 +1,8 @@
 """MEMORY of the embedded control plane: what a cluster's API server would keep in etcd. Not the portal's own memory.
 
-Only adapters.embedded reads and writes these tables; no service does (README, Decisions). An object is kept as the parts
-of a Kubernetes manifest; `resource_version` comes from one sequence, whose row is locked by whoever writes, so that
-numbers become visible in their order and a watcher never misses one.
+Only adapters.embedded reads and writes these tables; no service does (README, Decisions). An object is kept as the
+parts of a Kubernetes manifest; `resource_version` comes from one sequence, whose row is locked by whoever writes, so
+that numbers become visible in their order and a watcher never misses one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,150 @@
+"""The writing half of the embedded control plane, and what an administrator applies: XRDs, Compositions, fleet objects.
+
+In charge of: apply and delete as an API server does them. Not in charge of: what follows (reconcile).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.adapters.embedded import admission, revisions, store
+from portal.adapters.embedded.names import (
+    COMPOSITE_FINALIZER,
+    COMPOSITION,
+    FOREGROUND_FINALIZER,
+    INSTANCE_LABEL,
+    NAMESPACE,
+    PORTAL_MANAGER,
+    SIMULATED_ANNOTATION,
+    XRD,
+    GroupKind,
+    split_api_version,
+)
+from portal.models.embedded import EmbeddedCompositionRevision, EmbeddedObject
+from portal.ports import Applied, ClaimRef, RetryableError, TerminalError
+
+
+def ensure_namespace(namespace: str, create: bool, labels: dict[str, str]) -> None:
+    """See ports.Deliver. An existing namespace gets the labels too."""
+    with store.writing() as writer:
+        row = store.find(NAMESPACE, "", namespace)
+        if row is not None:
+            writer.change(row, labels={**row.labels, **labels})
+        elif create:
+            writer.create(_new("v1", NAMESPACE, "", namespace, PORTAL_MANAGER, labels=labels))
+        else:
+            raise _namespace_missing(namespace)
+
+
+def composition_revision(composition: str) -> str:
+    """See ports.Deliver."""
+    with store.port_errors():
+        revision: EmbeddedCompositionRevision | None = revisions.newest(composition)
+    if revision is None:
+        raise TerminalError("composition-missing", f"no Composition {composition!r}; apply it to the control plane")
+    return revision.name
+
+
+def apply_claim(claim: dict[str, Any]) -> Applied:
+    """See ports.Deliver: the portal's claims, which carry an instance label and live in a namespace."""
+    kind, namespace, name = admission.identity(claim)
+    instance = claim["metadata"].get("labels", {}).get(INSTANCE_LABEL)
+    if not instance:
+        raise TerminalError("claim-invalid", f"/metadata/labels: a claim carries the label {INSTANCE_LABEL}")
+    with store.port_errors():
+        body = admission.admitted(claim)
+    with store.writing() as writer:
+        if not store.of_kind(NAMESPACE).filter(name=namespace).exists():
+            raise _namespace_missing(namespace)
+        existing = store.find(kind, namespace, name)
+        if existing is not None and existing.labels.get(INSTANCE_LABEL) != instance:
+            raise TerminalError(
+                "claim-name-taken",
+                f"{kind.kind} {name!r} in namespace {namespace!r} exists and belongs to somebody else (its label "
+                f"{INSTANCE_LABEL} is {existing.labels.get(INSTANCE_LABEL)!r}); choose another name or have it removed",
+            )
+        return _applied(_put(writer, claim, body, existing, PORTAL_MANAGER))
+
+
+def delete(ref: ClaimRef, uid: str | None) -> None:
+    """See ports.Deliver. Another uid under that name is another object: it is left alone."""
+    kind = GroupKind(split_api_version(ref.api_version)[0], ref.kind)
+    with store.writing() as writer:
+        row = store.find(kind, ref.namespace, ref.name)
+        if row is not None and (uid is None or str(row.uid) == uid):
+            writer.ask_deletion(row, [FOREGROUND_FINALIZER])
+
+
+def apply_object(manifest: dict[str, Any], manager: str) -> Applied:
+    """Create or change any object, as an administrator would with kubectl. TerminalError `claim-invalid` names the
+    field."""
+    kind, namespace, name = admission.identity(manifest)
+    with store.port_errors():
+        body = admission.admitted(manifest)
+    with store.writing() as writer:
+        if namespace and not store.of_kind(NAMESPACE).filter(name=namespace).exists():
+            raise _namespace_missing(namespace)
+        row = _put(writer, manifest, body, store.find(kind, namespace, name), manager)
+        if kind == COMPOSITION:
+            revisions.record(writer, row)
+            _reconcile_all(writer, revisions.kind_of(row.body["spec"]))
+        elif kind == XRD:
+            _reconcile_all(writer, GroupKind(row.body["spec"]["group"], row.body["spec"]["names"]["kind"]))
+        return _applied(row)
+
+
+def _reconcile_all(writer: store.Writer, kind: GroupKind) -> None:
+    for row in store.of_kind(kind):
+        writer.enqueue(row, store.RECONCILE)
+    writer.wake()
+
+
+def _put(
+    writer: store.Writer, manifest: dict[str, Any], body: dict[str, Any], existing: EmbeddedObject | None, manager: str
+) -> EmbeddedObject:
+    metadata = manifest["metadata"]
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    kind = GroupKind(*_group_and_kind(manifest))
+    if existing is None:
+        version = split_api_version(manifest["apiVersion"])[1]
+        row = _new(version, kind, metadata.get("namespace", ""), metadata["name"], manager, labels=labels)
+        row.annotations, row.body = annotations, body
+        if writer.is_composite(kind):
+            row.finalizers = [COMPOSITE_FINALIZER]
+        return writer.create(row)
+    if existing.deletion_requested_at is not None:
+        raise RetryableError(
+            "claim-deleting", f"{kind.kind} {existing.name!r} is being deleted; apply again when it is gone"
+        )
+    kept = {key: value for key, value in existing.annotations.items() if key == SIMULATED_ANNOTATION}
+    writer.change(existing, labels=labels, annotations={**kept, **annotations}, body=body)
+    return existing
+
+
+def _group_and_kind(manifest: dict[str, Any]) -> tuple[str, str]:
+    return split_api_version(manifest["apiVersion"])[0], manifest["kind"]
+
+
+def _new(
+    version: str, kind: GroupKind, namespace: str, name: str, manager: str, labels: dict[str, str]
+) -> EmbeddedObject:
+    return EmbeddedObject(
+        group=kind.group,
+        version=version,
+        kind=kind.kind,
+        namespace=namespace,
+        name=name,
+        manager=manager,
+        labels=labels,
+    )
+
+
+def _applied(row: EmbeddedObject) -> Applied:
+    return Applied(str(row.uid), row.generation, str(row.resource_version))
+
+
+def _namespace_missing(namespace: str) -> TerminalError:
+    return TerminalError(
+        "namespace-missing",
+        f"namespace {namespace!r} is not there; create it, or let the Environment create namespaces",
+    )

@@ -1,0 +1,104 @@
+"""A composition function for tests, run as a process: what it does is named by the composite's spec.mode."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import crossplane.function.proto.v1.run_function_pb2 as fnv1
+import crossplane.function.proto.v1.run_function_pb2_grpc as grpcv1
+from crossplane.function import resource, response, runtime
+
+
+class TinyFunction(grpcv1.FunctionRunnerServiceServicer):
+    """Stateless, like any composition function."""
+
+    async def RunFunction(self, req, context):
+        rsp = response.to(req)
+        xr = resource.struct_to_dict(req.observed.composite.resource)
+        getattr(self, xr["spec"].get("mode", "plain"))(req, rsp, xr)
+        return rsp
+
+    def plain(self, req, rsp, xr):
+        """`size` Objects, each ready once it is observed to be."""
+        for number in range(int(xr["spec"]["size"])):
+            name = f"part-{number}"
+            resource.update(rsp.desired.resources[name], part(xr, name))
+            observed = req.observed.resources[name].resource if name in req.observed.resources else None
+            if resource.get_condition(observed, "Ready").status == "True":
+                rsp.desired.resources[name].ready = fnv1.READY_TRUE
+        resource.update_status(rsp.desired.composite, {"size": xr["spec"]["size"], "big": 2**40})
+
+    def fatal(self, req, rsp, xr):
+        response.fatal(rsp, "the tiny function refuses")
+        rsp.conditions.append(
+            fnv1.Condition(type="Looked", status=fnv1.STATUS_CONDITION_TRUE, reason="Looked", message="it did look")
+        )
+
+    def warned(self, req, rsp, xr):
+        self.plain(req, rsp, xr)
+        response.warning(rsp, "careful")
+        rsp.conditions.append(
+            fnv1.Condition(type="Placed", status=fnv1.STATUS_CONDITION_FALSE, reason="NoRoom", message="full")
+        )
+
+    def rounds(self, req, rsp, xr):
+        """First asks for one Shelf, then for those with the label that it carries, then for all of them."""
+        response.require_resources(rsp, "first", "test.example.org/v1", "Shelf", match_name="a")
+        found = {
+            name: [resource.struct_to_dict(i.resource) for i in r.items] for name, r in req.required_resources.items()
+        }
+        if "first" in found:
+            color = found["first"][0]["metadata"]["labels"]["color"]
+            response.require_resources(rsp, "alike", "test.example.org/v1", "Shelf", match_labels={"color": color})
+        if "alike" in found:
+            response.require_resources(rsp, "all", "test.example.org/v1", "Shelf", match_labels={})
+            response.require_resources(rsp, "missing", "test.example.org/v1", "Shelf", match_name="nobody")
+        seen = {name: sorted(item["metadata"]["name"] for item in items) for name, items in found.items()}
+        resource.update_status(rsp.desired.composite, {"seen": seen})
+
+    def unstable(self, req, rsp, xr):
+        number = len(req.required_resources) + 1
+        for index in range(number):
+            response.require_resources(rsp, f"r{index}", "test.example.org/v1", "Shelf", match_name="a")
+
+    def slow(self, req, rsp, xr):
+        time.sleep(3)
+
+    def ticking(self, req, rsp, xr):
+        """Asks to be called again at once; says when it was."""
+        rsp.meta.ttl.FromMilliseconds(100)
+        resource.update_status(rsp.desired.composite, {"calledAt": time.time()})
+
+    def waiting(self, req, rsp, xr):
+        """Composes nothing, and is not ready all the same."""
+        rsp.desired.composite.ready = fnv1.READY_FALSE
+
+    def explicit(self, req, rsp, xr):
+        """Ready although its part never is."""
+        resource.update(rsp.desired.resources["part"], part(xr, "part"))
+        rsp.desired.composite.ready = fnv1.READY_TRUE
+
+
+def part(xr, name):
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": f"{xr['metadata']['name']}-{name}", "namespace": "work"},
+        "spec": {"replicas": 2},
+    }
+    return {
+        "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+        "kind": "Object",
+        "spec": {
+            "forProvider": {"manifest": manifest},
+            "providerConfigRef": {"kind": "ClusterProviderConfig", "name": "cluster-a"},
+            "readiness": {"policy": "DeriveFromObject"},
+        },
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", required=True)
+    runtime.serve(TinyFunction(), parser.parse_args().address, creds=None, insecure=True)
