@@ -89,7 +89,8 @@ def whole(document: Manifest, *path: str, minimum: int = 0) -> int:
     value = at(document, *path)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < minimum:
         pointer = "/" + "/".join(path)
-        raise SpecError(f"{describe(document)}: {pointer} is {value!r}; it must be an integer of at least {minimum}")
+        shown = "missing" if value is None else repr(value)
+        raise SpecError(f"{describe(document)}: {pointer} is {shown}; it must be an integer of at least {minimum}")
     return int(value)
 
 
@@ -97,5 +98,6 @@ def text(document: Manifest, *path: str) -> str:
     """A string field that must be there."""
     value = at(document, *path)
     if not isinstance(value, str) or not value:
-        raise SpecError(f"{describe(document)}: /{'/'.join(path)} is {value!r}; it must be a text that is not empty")
+        shown = "missing" if value is None else repr(value)
+        raise SpecError(f"{describe(document)}: /{'/'.join(path)} is {shown}; it must be a text that is not empty")
     return value

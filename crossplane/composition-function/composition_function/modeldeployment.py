@@ -18,7 +18,9 @@ READY_WHEN = (
 
 
 def compose_model(request: Request) -> Outcome:
-    """A ModelDeployment: placed by accelerators, served by KServe."""
+    """A ModelDeployment: placed by accelerators, served by KServe. SpecError for a class unknown to the fleet."""
+    if not at(request.composite, "metadata", "deletionTimestamp"):
+        _accelerator_class(request)
     return compose(request, MAIN, _build, _observe)
 
 

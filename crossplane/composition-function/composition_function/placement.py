@@ -17,6 +17,7 @@ reserves what an older one would take.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from composition_function.slots import (
@@ -56,36 +57,38 @@ def place(me: Claim, others: Iterable[Claim], clusters: Sequence[Cluster], grant
 def _keep(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster], granted: int) -> Placement:
     """A bound claim: stay, grow if there is room, leave only if its own spec excludes the slot and another fits."""
     cluster = fleet.get(slot.cluster)
-    if cluster is None or _pool(cluster, slot.pool) is None:
+    if cluster is None or not any(pool.name == slot.pool for pool in cluster.pools):
         why = f"its slot {slot.cluster}/{slot.pool} is no longer in the fleet; bring it back, or delete this claim"
         return Placement(Step.BOUND, slot, None, (), why)
     excluded = [message for code, message in _exclusions(me.need, cluster, slot.pool) if code in _SPEC_EXCLUDES]
-    if excluded and not me.movable:
-        why = (
-            f"its spec now excludes {slot.cluster}/{slot.pool} ({'; '.join(excluded)}), but its data would be lost if it "
-            "moved; it runs as it was. Undo the change, or create another and copy"
-        )
-        return Placement(Step.BOUND, slot, cluster.region, (), why)
     if excluded:
-        elsewhere = _choose(me, others, fleet)
-        if elsewhere.slot is not None and elsewhere.slot != slot:
-            return elsewhere
-        why = (
-            f"its spec now excludes {slot.cluster}/{slot.pool} ({'; '.join(excluded)}), and no other slot fits; until one "
-            "does it runs as it was"
-        )
-        return Placement(Step.BOUND, slot, cluster.region, elsewhere.reasons, why)
+        return _leave(me, slot, cluster, "; ".join(excluded), others, fleet)
     placement = _held(Step.BOUND, slot, fleet, me.need)
-    if me.need.units <= granted:
-        return placement
     free = room_left(fleet, others).free(slot)
-    if me.need.units <= free:
+    if me.need.units <= max(granted, free):
         return placement
     why = (
         f"it has {granted} {me.need.resource} in {slot.cluster}/{slot.pool} and wants {me.need.units}, but others "
         f"leave at most {max(free, 0)}; it runs as it was. Ask for less, or wait until others are gone"
     )
-    return Placement(Step.BOUND, slot, cluster.region, placement.reasons, why)
+    return replace(placement, held_back=why)
+
+
+def _leave(
+    me: Claim, slot: Slot, cluster: Cluster, excluded: str, others: list[Claim], fleet: Mapping[str, Cluster]
+) -> Placement:
+    """A bound claim whose spec was changed so that it may not run where it runs: go if it can, else stay as it was."""
+    why = f"its spec now excludes {slot.cluster}/{slot.pool} ({excluded})"
+    if not me.movable:
+        why += (
+            ", but its data would be lost if it moved; it runs as it was. Undo the change, or create another and copy"
+        )
+        return Placement(Step.BOUND, slot, cluster.region, (), why)
+    elsewhere = _choose(me, others, fleet)
+    if elsewhere.slot is not None:
+        return elsewhere
+    why += ", and no other slot fits; until one does it runs as it was"
+    return Placement(Step.BOUND, slot, cluster.region, elsewhere.reasons, why)
 
 
 def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster]) -> Step | None:
@@ -217,7 +220,3 @@ def _held(step: Step, slot: Slot, fleet: Mapping[str, Cluster], need: Need) -> P
         code_and_message = exclusions or [(Code.NOT_CONSIDERED, f"the claim stays in {slot.cluster}")]
         reasons += [Reason(name, *pair) for pair in code_and_message]
     return Placement(step, slot, fleet[slot.cluster].region, tuple(reasons))
-
-
-def _pool(cluster: Cluster, name: str) -> Pool | None:
-    return next((pool for pool in cluster.pools if pool.name == name), None)

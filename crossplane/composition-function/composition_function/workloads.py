@@ -45,6 +45,8 @@ def compose(request: Request, main: str, build: Build, observe: Observe) -> Outc
     ``main`` is the key of the composed resource that stands for the workload. ``observe`` gives the status of what
     runs, for a claim that has to stay as it was.
     """
+    if at(request.composite, "metadata", "deletionTimestamp"):
+        return _leave_alone(request)
     placement, complaints = _place(request, main)
     outcome = Outcome(status={"placement": _status(request.composite, placement)}, warnings=complaints)
     outcome.conditions.append(_placed(request, placement))
@@ -67,6 +69,13 @@ def compose(request: Request, main: str, build: Build, observe: Observe) -> Outc
     )
     outcome.ttl = TTL_SETTLED if outcome.ready else TTL_PENDING
     return outcome
+
+
+def _leave_alone(request: Request) -> Outcome:
+    """A claim that is being deleted keeps its resources until the control plane removes them, and takes nothing new."""
+    status = {key: value for key, value in at(request.composite, "status", default={}).items() if key != "conditions"}
+    resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
+    return Outcome(resources=resources, status=status)
 
 
 def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
