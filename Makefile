@@ -23,8 +23,8 @@ test-fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 -m "not ($(SLOW))"
 
 check: .venv/installed-dev
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --output-format concise .
+	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy
 	$(BIN)/lint-imports .importlinter
 	DATABASE_URL=none $(BIN)/python manage.py makemigrations --check --dry-run
