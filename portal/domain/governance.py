@@ -75,7 +75,7 @@ def decide(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> Decisio
     found.reasons += figures.reasons
     _ask_rules(inputs, figures, bundle, scope, found)
     _add_built_in_stages(inputs, figures, bundle, found)
-    stages = () if found.denied() else tuple(found.stages)
+    stages = () if found.denied() else _one_per_group(found.stages)
     found.reasons += approval.unsatisfiable(stages, inputs.approvers, inputs.shared_approvers)
     outcome: Outcome = "Denied" if found.denied() else "NeedsApproval" if stages else "Allowed"
     if outcome == "Allowed":
@@ -91,19 +91,37 @@ def denials_after_votes(now: Decision) -> list[Reason]:
 def delivery_check(previous: Decision, now: Decision) -> list[Reason]:
     """What has changed since `previous` was voted on (or allowed) so that the votes don't stand; empty: they do.
 
-    They stand while no stage is demanded that wasn't, or from another group or of more people, and the cost is within
-    the quote. Denials are denials_after_votes.
+    They stand while nothing is demanded that wasn't, of no other group and no more people, and the cost is within the
+    quote. Denials are denials_after_votes.
     """
-    voted = {stage.code: stage for stage in previous.stages}
-    changed = []
+    seen = {reason.code for reason in previous.reasons if reason.effect == "approve"}
+    new = [reason for reason in now.reasons if reason.effect == "approve" and reason.code not in seen]
+    changed = [Reason("new-stage", "approve", f"{r.code} asks for approval now: {r.message}", r.field) for r in new]
+    quorums = {stage.group: stage.quorum for stage in previous.stages}
     for stage in now.stages:
-        old = voted.get(stage.code)
-        if old is None or old.group != stage.group or old.quorum < stage.quorum:
-            asked = f"{stage.quorum} of {stage.group}"
-            changed.append(Reason("new-stage", "approve", f"{stage.code} is demanded now, by {asked}: {stage.message}"))
+        if stage.quorum > quorums.get(stage.group, 0) and stage.code in seen:
+            asked = f"{stage.code} needs {stage.quorum} of {stage.group} now"
+            changed.append(Reason("new-stage", "approve", f"{asked}; there were {quorums.get(stage.group, 0)}"))
     if rise := _rise(previous.quote, now.quote):
         changed.append(Reason("cost-above-quote", "approve", rise))
     return changed
+
+
+def _one_per_group(demands: list[StageDemand]) -> tuple[StageDemand, ...]:
+    """What several rules ask of one group becomes one stage, with the code of the first: its members look once, at all
+    of it, and don't need to be more people than the largest quorum."""
+    merged: dict[str, StageDemand] = {}
+    for demand in demands:
+        first = merged.setdefault(demand.group, demand)
+        if first is not demand:
+            merged[demand.group] = StageDemand(
+                code=first.code,
+                group=first.group,
+                quorum=max(first.quorum, demand.quorum),
+                timeout_hours=min(first.timeout_hours, demand.timeout_hours),
+                message=f"{first.message}; {demand.message}",
+            )
+    return tuple(merged.values())
 
 
 def _rise(old: Quote | None, new: Quote | None) -> str | None:

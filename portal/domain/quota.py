@@ -75,8 +75,8 @@ def check_change(team: str, dimension: str, old: int | None, new: int, held: Ite
     """What speaks against changing a team's limit from `old` (None: there was none) to `new`, and what is worth
     knowing.
 
-    Denies `quota-unchanged`, and `quota-below-held` for a limit under what is held, also for a first one. Notes `quota-above-parent` when
-    a group above has less, since each line must fit.
+    Denies `quota-unchanged`, and `quota-below-held` for a limit under what is held, also for a first one. Notes
+    `quota-above-parent` when a group above has less, since each line must fit.
     """
     if new == old:
         message = f"the quota of {team} for {dimension} is {old} already; ask for another number"
