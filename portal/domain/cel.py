@@ -139,11 +139,13 @@ class Environment:
 
     def __init__(self, variables: Mapping[str, Mapping[str, Any]]) -> None:
         self._types = TypePool(variables)
-        self._env = cel.NewEnv(
-            descriptor_pool=self._types.pool,
-            variables={name: self._types.cel_type(made) for name, made in self._types.types.items()},
-            extensions=[ext_strings.ExtStrings()],
-        )
+        declared = {name: self._types.cel_type(made) for name, made in self._types.types.items()}
+        try:
+            self._env = cel.NewEnv(
+                descriptor_pool=self._types.pool, variables=declared, extensions=[ext_strings.ExtStrings()]
+            )
+        except Exception as error:  # RuntimeError from the C++ side
+            raise CelError(f"the schema's names can't be used in CEL: {_clean(str(error))}") from error
 
     def compile(self, expression: str, result: Result) -> Program:
         """A reusable program. Raises CelError with line, column and reason, and names what would have been known."""

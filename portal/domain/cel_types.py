@@ -1,8 +1,8 @@
-"""CEL types made from an OpenAPI v3 schema: protobuf descriptors, and JSON values turned into messages of them.
+"""CEL types made from an OpenAPI v3 schema, as protobuf descriptors.
 
 In charge of: which paths exist and what type each has, so that the CEL compiler refuses a wrong path, also one inside
 has(...). A map<string, dyn> would let it through, and a guardrail would fail open. Not in charge of: compiling or
-evaluating (cel), or of deciding whether a value is valid (schema): a value that does not fit its type is a CelError.
+evaluating (cel), or turning values into messages (cel_values).
 
 How a schema is seen from CEL:
 
@@ -24,19 +24,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from cel_expr_python import cel
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
 
 from portal.domain.cel_errors import CelError
+from portal.domain.cel_values import CelType, ListOf, MapOf, Message, Scalar, bound
 
 PACKAGE = "portal"
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAX_FIELDS = 5_000  # of one environment: a bound for the time to load, far above any XRD seen
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPABLE = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
 _ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 # Reserved words that Kubernetes escapes, from the page named above.
@@ -47,7 +45,6 @@ _RESERVED = frozenset(
     )
 )
 
-ScalarName = Literal["integer", "number", "string", "boolean"]
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS: dict[str, tuple[int, str, Any]] = {  # OpenAPI type -> protobuf type, its nullable wrapper, CEL type
     "integer": (_Field.TYPE_INT64, "Int64Value", cel.Type.INT),
@@ -55,53 +52,19 @@ _SCALARS: dict[str, tuple[int, str, Any]] = {  # OpenAPI type -> protobuf type, 
     "string": (_Field.TYPE_STRING, "StringValue", cel.Type.STRING),
     "boolean": (_Field.TYPE_BOOL, "BoolValue", cel.Type.BOOL),
 }
+# Attributes by which the evaluator recognises and reads a message: a field of that name would hide them.
+_TAKEN = frozenset({"DESCRIPTOR", "SerializePartialToString", "SerializeToString"})
 
 
 def escape(name: str) -> str | None:
     """The name a property has in CEL, or None when it can't be named there."""
-    if not _ESCAPABLE.fullmatch(name):
+    if not _ESCAPABLE.fullmatch(name) or name in _TAKEN:
         return None
     if name in _RESERVED:
         return f"__{name}__"
     for raw, escaped in _ESCAPES:
         name = name.replace(raw, escaped)
     return name
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A scalar; `nullable` ones travel in a protobuf wrapper message."""
-
-    name: ScalarName
-    nullable: bool
-
-
-@dataclass(slots=True)
-class Message:
-    """An object with known properties. `fields` is by JSON name; `unreachable` says why a property has no CEL type."""
-
-    full_name: str
-    path: str
-    fields: dict[str, tuple[str, CelType]] = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
-    unreachable: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """A list of scalars or messages."""
-
-    item: Scalar | Message
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    """A map from string to scalars or messages."""
-
-    value: Scalar | Message
-
-
-CelType = Scalar | Message | ListOf | MapOf
 
 
 class TypePool:
@@ -125,13 +88,14 @@ class TypePool:
         wrappers = descriptor_pb2.FileDescriptorProto()
         wrappers_pb2.DESCRIPTOR.CopyToProto(wrappers)
         self.pool.Add(wrappers)
-        self.pool.Add(self._file)
+        try:
+            self.pool.Add(self._file)
+        except TypeError as error:  # such as two maps, tags and Tags: protobuf names both entry types TagsEntry
+            raise CelError(f"the schema's field names can't all be used together in CEL: {error}") from error
         self._classes = {
             full_name: message_factory.GetMessageClass(self.pool.FindMessageTypeByName(full_name))
             for full_name in self.messages
         }
-
-    # --- schema -> type -----------------------------------------------------------------------------------------
 
     def _type_of(self, schema: Mapping[str, Any], path: str, always: bool) -> CelType | str:
         """The CEL type of a schema, or why it has none. `always`: the value is there whenever its parent is."""
@@ -151,16 +115,21 @@ class TypePool:
         return f"its type is {kind!r}"
 
     def _list_of(self, schema: Mapping[str, Any], path: str) -> CelType | str:
-        item = self._type_of(schema.get("items") or {}, f"{path}[]", always=True)
-        if isinstance(item, Scalar | Message):
-            return ListOf(item)
-        return item if isinstance(item, str) else "it is a list of lists or of maps"
+        item = self._item_type(schema.get("items") or {}, f"{path}[]")
+        return item if isinstance(item, str) else ListOf(item)
 
     def _map_of(self, schema: Mapping[str, Any], path: str) -> CelType | str:
-        value = self._type_of(schema, f"{path}{{}}", always=True)
-        if isinstance(value, Scalar | Message):
-            return MapOf(value)
-        return value if isinstance(value, str) else "it is a map of lists or of maps"
+        value = self._item_type(schema, f"{path}{{}}")
+        return value if isinstance(value, str) else MapOf(value)
+
+    def _item_type(self, schema: Mapping[str, Any], path: str) -> Scalar | Message | str:
+        """The type of a list's items or a map's values, or why they have none."""
+        made = self._type_of(schema, path, always=True)
+        if isinstance(made, ListOf | MapOf):
+            return "it nests lists or maps directly in each other"
+        if isinstance(made, Scalar) and made.nullable:
+            return "its items may be null"
+        return made
 
     def _message(self, schema: Mapping[str, Any], path: str, always: bool) -> Message:
         proto = self._file.message_type.add(name=self._free_name(path))
@@ -220,58 +189,9 @@ class TypePool:
             return cel.Type.List(self.cel_type(made.item))
         return cel.Type.Map(cel.Type.STRING, self.cel_type(made.value))
 
-    # --- value -> message ---------------------------------------------------------------------------------------
-
     def bind(self, variable: str, value: Any) -> Any:
         """A JSON value as what the evaluator takes for this variable. CelError names the path that does not fit."""
-        return self._bind(self.types[variable], value, variable)
-
-    def _bind(self, made: CelType, value: Any, path: str) -> Any:
-        if isinstance(made, Scalar):
-            return _scalar(made, value, path)
-        if isinstance(made, ListOf):
-            if not isinstance(value, list | tuple):
-                raise CelError(f"{path}: a list is wanted, got {type(value).__name__}")
-            return [self._bind(made.item, item, f"{path}[{index}]") for index, item in enumerate(value)]
-        if not isinstance(value, Mapping):
-            raise CelError(f"{path}: an object is wanted, got {type(value).__name__}")
-        if isinstance(made, MapOf):
-            return {str(key): self._bind(made.value, item, f"{path}.{key}") for key, item in value.items()}
-        message = self._classes[made.full_name]()
-        self._fill(message, made, value, path)
-        return message
-
-    def _fill(self, message: Any, made: Message, value: Mapping[str, Any], path: str) -> None:
-        for name in made.required:
-            if value.get(name) is None and name in made.fields:
-                raise CelError(f"{path}.{name}: required and absent")
-        for name, (cel_name, inner) in made.fields.items():
-            item = value.get(name)
-            if item is None:
-                continue
-            bound = self._bind(inner, item, f"{path}.{name}")
-            if isinstance(inner, ListOf):
-                getattr(message, cel_name).extend(bound)
-            elif isinstance(inner, MapOf):
-                _fill_map(getattr(message, cel_name), inner, bound)
-            elif isinstance(inner, Message):
-                getattr(message, cel_name).CopyFrom(bound)
-                getattr(message, cel_name).SetInParent()
-            elif inner.nullable:
-                getattr(message, cel_name).value = bound
-                getattr(message, cel_name).SetInParent()
-            else:
-                setattr(message, cel_name, bound)
-
-
-def _fill_map(target: Any, made: MapOf, bound: dict[str, Any]) -> None:
-    for key, item in bound.items():
-        if isinstance(made.value, Message):
-            target[key].CopyFrom(item)
-        elif made.value.nullable:
-            target[key].value = item
-        else:
-            target[key] = item
+        return bound(self.types[variable], value, variable, self._classes)
 
 
 def _field_type(made: Scalar | Message | MapOf) -> dict[str, Any]:
@@ -287,23 +207,3 @@ def _field_type(made: Scalar | Message | MapOf) -> dict[str, Any]:
 def _entry_name(name: str) -> str:
     """protobuf demands that a map's entry type is named after its field: CamelCase plus Entry."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
-
-
-def _scalar(made: Scalar, value: Any, path: str) -> Any:
-    kind = made.name
-    fits = {
-        "integer": isinstance(value, int) and not isinstance(value, bool),
-        "number": isinstance(value, int | float) and not isinstance(value, bool),
-        "string": isinstance(value, str),
-        "boolean": isinstance(value, bool),
-    }[kind]
-    if not fits:
-        raise CelError(f"{path}: a value of type {kind} is wanted, got {type(value).__name__}")
-    if kind == "integer" and not INT64_MIN <= value <= INT64_MAX:
-        raise CelError(f"{path}: {value} does not fit into 64 bits ({INT64_MIN} to {INT64_MAX})")
-    if kind == "string":
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise CelError(f"{path}: not a text that can be written in UTF-8: {error.reason}") from error
-    return float(value) if kind == "number" else value
