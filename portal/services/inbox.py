@@ -1,7 +1,7 @@
 """Which requests wait for one person's vote: the approver's inbox, in one query.
 
-In charge of: the same rules as `approving.why_not`, as a filter over many requests. Not in charge of: deciding whether a
-vote counts: that is `approving`, under the request's lock.
+In charge of: the same rules as `approving.why_not`, as a filter over many requests. Not in charge of: deciding
+whether a vote counts: that is `approving`, under the request's lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from portal.services.access import Actor, ancestors, descendants, visible_reques
 
 
 def waiting_for(actor: Actor) -> QuerySet[Request]:
-    """Requests whose open stage asks one of this person's groups, that are not their own, and that they have not voted on."""
+    """Requests whose open stage asks this person's groups, that aren't their own, and that they have not voted on."""
     lacking = (
         Stage.objects.filter(request=OuterRef("pk"))
         .annotate(given=Count("votes", filter=Q(votes__answer="approve")))

@@ -1,0 +1,236 @@
+"""One coherent example of everything, around an invented offering. A test holds each against its shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+URL = "https://portal.example.org"
+REQUEST_ID = "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"
+INSTANCE_ID = "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c12"
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+Json = dict[str, Any]
+
+SPEC: Json = {"accelerator": {"class": "l4", "count": 1}, "idleHours": 8}
+CREATE: Json = {
+    "kind": "Create",
+    "offering": "notebookservers",
+    "team": "search",
+    "environment": "dev",
+    "name": "ranking",
+    "spec": SPEC,
+    "labels": {"purpose": "ranking-study"},
+    "reason": "Ranking study until the end of June.",
+    "idempotencyKey": "ranking-1",
+}
+DELETE: Json = {"kind": "Delete", "instance": INSTANCE_ID, "reason": "The study is done."}
+QUOTA: Json = {
+    "kind": "Quota",
+    "team": "search",
+    "spec": {"dimension": "gpu.l4", "limit": 8},
+    "reason": "Two more studies begin in July.",
+}
+INVALID: Json = {
+    "pointer": "/spec/accelerator/count",
+    "code": "out-of-range",
+    "message": "16 is more than the maximum of 8",
+}
+_COST: Json = {
+    "sku": "gpu.l4",
+    "quantity": 1,
+    "unit": "hour",
+    "unitPrice": "0.800000",
+    "region": "eu-central",
+    "monthly": "584.00",
+    "source": "contract 2026-17",
+    "problem": None,
+}
+_QUOTE: Json = {
+    "currency": "EUR",
+    "monthly": "584.00",
+    "region": "eu-central",
+    "validUntil": "2026-06-30",
+    "lines": [_COST],
+}
+_USAGE: Json = {"team": "search", "dimension": "gpu.l4", "before": 3, "after": 4, "limit": 4}
+_BUDGET: Json = {
+    "team": "search",
+    "currency": "EUR",
+    "before": "1752.00",
+    "after": "2336.00",
+    "soft": "4000.00",
+    "hard": "6000.00",
+}
+_REASON: Json = {
+    "code": "gpu-count",
+    "effect": "approve",
+    "message": "Notebooks with an accelerator are looked at by a person.",
+    "field": "/spec/accelerator/count",
+}
+_DECISION: Json = {
+    "id": 42,
+    "moment": "submission",
+    "outcome": "NeedsApproval",
+    "reasons": [_REASON],
+    "usage": [_USAGE],
+    "quote": _QUOTE,
+    "budgets": [_BUDGET],
+    "decidedAt": "2026-06-01T09:30:00Z",
+}
+_STAGE: Json = {
+    "code": "gpu-count",
+    "group": "platform-approvers",
+    "quorum": 1,
+    "approvals": 0,
+    "message": _REASON["message"],
+    "dueAt": "2026-06-04T09:30:00Z",
+    "round": 1,
+    "votes": [],
+}
+REQUEST: Json = {
+    "id": REQUEST_ID,
+    "kind": "Create",
+    "state": "Waiting",
+    "team": "search",
+    "environment": "dev",
+    "offering": "notebookservers",
+    "instance": INSTANCE_ID,
+    "name": "ranking",
+    "spec": SPEC,
+    "old": None,
+    "labels": {"purpose": "ranking-study"},
+    "reason": CREATE["reason"],
+    "requester": "dana",
+    "madeFor": None,
+    "decision": _DECISION,
+    "stages": [_STAGE],
+    "waitsFor": {"group": "platform-approvers", "missing": 1},
+    "quote": {"monthly": "584.00", "currency": "EUR", "validUntil": "2026-06-30"},
+    "failure": None,
+    "createdAt": "2026-06-01T09:30:00Z",
+    "changedAt": "2026-06-01T09:30:00Z",
+    "links": {
+        "self": f"{URL}/api/v1/requests/{REQUEST_ID}/",
+        "page": f"{URL}/requests/{REQUEST_ID}/",
+        "instance": f"{URL}/api/v1/instances/{INSTANCE_ID}/",
+    },
+}
+PREVIEW: Json = {
+    "outcome": "NeedsApproval",
+    "reasons": [_REASON],
+    "stages": [
+        {
+            "code": "gpu-count",
+            "group": "platform-approvers",
+            "quorum": 1,
+            "timeoutHours": 72,
+            "message": _REASON["message"],
+        }
+    ],
+    "usage": [_USAGE],
+    "quote": _QUOTE,
+    "budgets": [_BUDGET],
+    "spec": SPEC,
+    "claim": "apiVersion: example.org/v1\nkind: NotebookServer\n",
+}
+EVENT: Json = {
+    "id": 1207,
+    "at": "2026-06-01T09:30:00Z",
+    "verb": "request.ask",
+    "actor": "dana",
+    "system": "",
+    "team": "search",
+    "request": REQUEST_ID,
+    "instance": INSTANCE_ID,
+    "data": {"from": "Draft", "to": "Waiting", "decision": 42},
+}
+INSTANCE_SUMMARY: Json = {
+    "id": INSTANCE_ID,
+    "name": "ranking",
+    "team": "search",
+    "environment": "dev",
+    "offering": "notebookservers",
+    "offeringDigest": DIGEST,
+    "phase": "Ready",
+    "message": "",
+    "since": "2026-06-01T11:02:00Z",
+    "spec": SPEC,
+    "endpoint": {"url": "https://ranking.notebooks.example.org"},
+    "monthly": {"amount": "584.00", "currency": "EUR"},
+    "controlPlane": "embedded: simulated, no cluster behind it",
+    "observedAt": "2026-06-01T11:02:00Z",
+    "createdAt": "2026-06-01T09:30:00Z",
+    "links": {
+        "self": f"{URL}/api/v1/instances/{INSTANCE_ID}/",
+        "page": f"{URL}/instances/{INSTANCE_ID}/",
+    },
+}
+INSTANCE: Json = {
+    **INSTANCE_SUMMARY,
+    "status": {"conditions": [{"type": "Ready", "status": "True"}], "url": "https://ranking.notebooks.example.org"},
+    "claim": {"apiVersion": "example.org/v1", "kind": "NotebookServer", "metadata": {"name": "ranking"}, "spec": SPEC},
+    "claimYaml": PREVIEW["claim"],
+    "composed": [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "namespace": "search-dev",
+            "name": "ranking",
+            "ready": True,
+            "message": "",
+        }
+    ],
+}
+TEAM: Json = {"slug": "search", "title": "Search", "parent": "products", "role": "owner"}
+QUOTA_LINE: Json = {"team": "search", "dimension": "gpu.l4", "limit": 4, "reserved": 1, "used": 3}
+BUDGET: Json = {
+    "team": "search",
+    "currency": "EUR",
+    "soft": "4000.00",
+    "hard": "6000.00",
+    "committed": "2336.00",
+}
+PRICE: Json = {
+    "sku": "gpu.h100",
+    "unit": "hour",
+    "price": None,
+    "currency": "EUR",
+    "region": "eu-west",
+    "effectiveFrom": "2026-01-01",
+    "source": "catalogue of a cloud",
+    "asOf": "2026-01-01",
+    "problem": "needs review: a price of 0 is no price",
+}
+ENVIRONMENT: Json = {
+    "slug": "dev",
+    "title": "Development",
+    "labels": {"tier": "dev"},
+    "controlPlane": "embedded: simulated, no cluster behind it",
+}
+OFFERING: Json = {
+    "name": "notebookservers",
+    "title": "Notebook server",
+    "description": "A notebook with an accelerator.",
+    "owner": "platform-team",
+    "kind": "NotebookServer",
+    "apiVersion": "example.org/v1",
+    "digest": DIGEST,
+    "schema": {
+        "type": "object",
+        "properties": {"idleHours": {"type": "integer", "minimum": 1, "maximum": 72}},
+    },
+    "catalog": {"kind": "Component", "type": "notebook", "lifecycle": "production"},
+    "deprecation": None,
+}
+_ENTITY: Json = {
+    "apiVersion": "backstage.io/v1alpha1",
+    "kind": "Component",
+    "metadata": {"name": "search-dev-ranking"},
+    "spec": {"type": "notebook", "lifecycle": "production", "owner": "group:default/search"},
+}
+ENTITIES: Json = {"entities": [_ENTITY], "cursor": "WyJjaGFuZ2VzIiwxMl0", "next": None, "complete": True}
+CHANGES: Json = {
+    "upserted": [_ENTITY],
+    "removed": ["component:default/search-dev-old"],
+    "cursor": "WyJjaGFuZ2VzIiwxNF0",
+    "more": False,
+}

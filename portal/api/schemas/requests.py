@@ -1,0 +1,221 @@
+"""Requests in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter
+
+from portal.api.parsing import KEY_HEADER, MAX_COMMENT
+from portal.api.schemas import examples
+from portal.api.schemas.common import (
+    AnyObject,
+    AnyObjectOrNull,
+    Labels,
+    Reason,
+    amount,
+    asked,
+    day,
+    example,
+    number,
+    operation,
+    page_example,
+    page_of,
+    problem_example,
+    shape,
+    slug,
+    text,
+    time,
+    url,
+    uuid,
+)
+from portal.api.schemas.governed import AuditEventPage
+from portal.domain.draft import BODIES
+from portal.domain.lifecycle import RequestState
+
+OUTCOMES = ["Allowed", "NeedsApproval", "Denied"]
+TAG = "requests"
+
+Usage = shape("Usage", team=slug(), dimension=text(), before=number(), after=number(), limit=number(null=True))
+CostLine = shape(
+    "CostLine",
+    sku=text(),
+    quantity=number(),
+    unit=text(),
+    unitPrice=amount(null=True),
+    region=text(),
+    monthly=amount(null=True, help_text="null: needs review, see problem; never free"),
+    source=text(),
+    problem=text(null=True),
+)
+Quote = shape(
+    "Quote",
+    currency=text(),
+    monthly=amount(null=True, help_text="A ceiling, in the dearest eligible region. null: needs review"),
+    region=text(null=True),
+    validUntil=day(),
+    lines=CostLine(many=True),
+)
+BudgetLine = shape(
+    "BudgetLine", team=slug(), currency=text(), before=amount(), after=amount(), soft=amount(), hard=amount()
+)
+Decision = shape(
+    "Decision",
+    id=number(help_text="Send it with a vote, so that the vote counts only for what was seen"),
+    moment=text(choices=["submission", "approval", "delivery"]),
+    outcome=text(choices=OUTCOMES),
+    reasons=Reason(many=True),
+    usage=Usage(many=True),
+    quote=Quote(allow_null=True),
+    budgets=BudgetLine(many=True),
+    decidedAt=time(),
+)
+CastVote = shape("CastVote", voter=text(), answer=text(choices=["approve", "reject"]), comment=text(), castAt=time())
+Stage = shape(
+    "Stage",
+    code=text(),
+    group=text(),
+    quorum=number(),
+    approvals=number(),
+    message=text(),
+    dueAt=time(),
+    round=number(help_text="A delivery that asks again opens the next round"),
+    votes=CastVote(many=True),
+)
+Request = shape(
+    "Request",
+    id=uuid(),
+    kind=text(choices=list(BODIES)),
+    state=text(choices=[state.value for state in RequestState]),
+    team=slug(),
+    environment=slug(null=True),
+    offering=text(null=True),
+    instance=uuid(null=True),
+    name=text(),
+    spec=AnyObject(),
+    old=AnyObjectOrNull(),
+    labels=Labels(),
+    reason=text(),
+    requester=text(),
+    madeFor=text(null=True),
+    decision=Decision(allow_null=True),
+    stages=Stage(many=True),
+    waitsFor=shape("WaitsFor", group=text(), missing=number())(allow_null=True),
+    quote=shape("Ceiling", monthly=amount(null=True), currency=text(), validUntil=day(null=True))(allow_null=True),
+    failure=shape("Failure", code=text(), message=text())(allow_null=True),
+    createdAt=time(),
+    changedAt=time(),
+    links=shape("RequestLinks", **{"self": url()}, page=url(), instance=url(null=True))(),
+)
+Demand = shape("Demand", code=text(), group=text(), quorum=number(), timeoutHours=number(), message=text())
+Preview = shape(
+    "Preview",
+    outcome=text(choices=OUTCOMES),
+    reasons=Reason(many=True),
+    stages=Demand(many=True),
+    usage=Usage(many=True),
+    quote=Quote(allow_null=True),
+    budgets=BudgetLine(many=True),
+    spec=AnyObject(),
+    claim=text(null=True, help_text="YAML; ids and the pinned revision are stand-ins"),
+)
+# The bodies that are checked are the bodies that are described.
+_DRAFT = {"application/json": {"oneOf": list(BODIES.values())}}
+_VOTE: dict[str, Any] = {
+    "application/json": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "comment": {"type": "string", "maxLength": MAX_COMMENT},
+            "decision": {
+                "type": ["integer", "null"],
+                "description": "The decision that was seen; another by now is 409",
+            },
+        },
+    }
+}
+_NONE = {"application/json": {"type": "object", "additionalProperties": False}}
+_INVALID = problem_example(400, "invalid-input", examples.INVALID["message"], errors=[examples.INVALID])
+_GONE = problem_example(404, "not-found", "There is no request '…' that you can see.")
+_KEY = OpenApiParameter(
+    KEY_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="The same key and body answer the same request; with another body: 409. Or as member idempotencyKey",
+)
+
+LIST = operation(
+    "listRequests", "List requests", TAG, page_of(Request), [page_example("requests", examples.REQUEST, "requests")]
+)
+SUBMIT = operation(
+    "submitRequest",
+    "Submit a request. A denial by policy is stored too, in state Denied",
+    TAG,
+    Request,
+    [
+        asked("Create", examples.CREATE),
+        asked("Delete", examples.DELETE),
+        asked("Quota", examples.QUOTA),
+        example("created", examples.REQUEST, 201),
+        example("replayed", examples.REQUEST),
+        _INVALID,
+        problem_example(409, "idempotency-key-reused", "The key 'chat-1' was used for another body."),
+    ],
+    errors=(404, 409),
+    created=True,
+    request=_DRAFT,
+)
+HEADERS = [_KEY]
+PREVIEW = operation(
+    "previewRequest",
+    "What submitting this now would bring. Nothing is written",
+    TAG,
+    Preview,
+    [asked("Create", examples.CREATE), example("preview", examples.PREVIEW), _INVALID],
+    errors=(404, 409),
+    request=_DRAFT,
+)
+READ = operation(
+    "readRequest", "Read a request", TAG, Request, [example("request", examples.REQUEST), _GONE], errors=(404,)
+)
+TIMELINE = operation(
+    "readTimeline",
+    "The audit events of a request, oldest first",
+    TAG,
+    AuditEventPage,
+    [page_example("timeline", examples.EVENT, f"requests/{examples.REQUEST['id']}/timeline"), _GONE],
+    errors=(404,),
+)
+_OWN = problem_example(
+    403, "own-request", "you can't vote on this request, because you asked for it; somebody else has to"
+)
+
+
+def _voting(operation_id: str, summary: str) -> dict[str, Any]:
+    return operation(
+        operation_id,
+        summary,
+        TAG,
+        Request,
+        [
+            asked("vote", {"comment": "Fits the plan.", "decision": 42}),
+            example("request", examples.REQUEST),
+            _OWN,
+            _GONE,
+        ],
+        errors=(404, 409),
+        request=_VOTE,
+    )
+
+
+APPROVE = _voting("approveRequest", "Vote for a request. Nobody votes on their own")
+REJECT = _voting("rejectRequest", "Vote against a request, which ends it. Nobody votes on their own")
+WITHDRAW = operation(
+    "withdrawRequest",
+    "Take a request back before it is delivered",
+    TAG,
+    Request,
+    [asked("nothing", {}), example("request", examples.REQUEST), _GONE],
+    errors=(404, 409),
+    request=_NONE,
+)
