@@ -39,7 +39,7 @@ lock: .venv/installed-uv
 
 # Removes what was made; the state folder var/ holds data and stays.
 clean:
-	rm -rf .venv .cache .ruff_cache .pytest_cache staticfiles
+	rm -rf .venv .cache .ruff_cache .pytest_cache
 
 .venv/installed-uv: requirements/bootstrap.txt
 	@command -v $(PYTHON) >/dev/null || \

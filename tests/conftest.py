@@ -17,23 +17,33 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from portal.running import postgres
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.valkey import embedded_valkey
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"
+_PREFIX = "portal-tests-"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process makes the folder; workers inherit its name."""
     if not hasattr(config, "workerinput"):
-        os.environ[_SHARED] = tempfile.mkdtemp(prefix="portal-tests-")
+        _remove_what_killed_runs_left()
+        os.environ[_SHARED] = tempfile.mkdtemp(prefix=_PREFIX)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The first process removes it, after the workers have gone."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+
+
+def _remove_what_killed_runs_left() -> None:
+    """Their PostgreSQL still runs, and nobody holds its lock."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/postgres"):
+        if (folder / "users.lock").exists() and os.access(folder, os.W_OK) and postgres.stop_unused(folder):
+            shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 # Marker -> what has to be there for it.
@@ -78,6 +88,8 @@ def django_db_modify_db_settings(
     options = connections.databases["default"]["OPTIONS"]
     # Only a test database may be emptied of its audit log.
     options["options"] = f"{options.get('options', '')} -c portal.audit_may_be_truncated=on".strip()
+    # Fifty people at once must be fifty connections, not a queue for a few.
+    options["pool"] = {**options["pool"], "max_size": 60}
     if _database_server is None:
         return
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from portal.running import addresses, doors, leftovers, locks, postgres, valkey
+from portal.running import addresses, doors, folders, leftovers, locks, postgres, valkey
 from portal.running.errors import AlreadyRunning, MissingPart, NotReady
 from portal.running.program import Program
 from portal.running.ready import announced
@@ -65,7 +65,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
     """A whole portal for the time of the block. `say` gets one line per event. Raises RunningError."""
     state = options.state.resolve()
     with contextlib.ExitStack() as stack:
-        _make_private(state / "run")
+        folders.make_private(state / "run")
         stack.enter_context(_only_one(state))
         ended = leftovers.end(state)
         if ended:
@@ -108,11 +108,6 @@ def _only_one(state: Path) -> Iterator[None]:
         yield
 
 
-def _make_private(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
-
-
 def _database(
     options: Options, state: Path, stack: contextlib.ExitStack, say: Callable[[str], None]
 ) -> tuple[str, Callable[[], None]]:
@@ -142,7 +137,8 @@ def _migrate(state: Path, environment: Mapping[str, str]) -> None:
             command, check=False, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
         )
     if done.returncode != 0:
-        raise NotReady(f"The migrations failed. The end of {log}:\n{log.read_text(errors='replace')[-2000:]}")
+        last = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        raise NotReady(f"The migrations failed. The end of {log}:\n{last}")
 
 
 def _own_function(options: Options) -> bool:
@@ -156,7 +152,7 @@ def _function_socket(state: Path) -> Path:
 def _endpoints(options: Options, state: Path) -> dict[str, str]:
     if not _own_function(options):
         return dict(options.function_endpoints)
-    _make_private(_function_socket(state).parent)
+    folders.make_private(_function_socket(state).parent)
     return {**options.function_endpoints, FUNCTION: f"unix:{quote(str(_function_socket(state)))}"}
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from portal.running import addresses, locks
+from portal.running import addresses, folders, locks
 from portal.running.errors import MissingPart, NotReady
 
 # PostgreSQL refuses to run as root; then this user, made at the first start, runs it and owns its files.
@@ -50,12 +50,19 @@ def embedded_postgres(folder: Path, settings: Mapping[str, str] | None = None) -
     try:
         yield addresses.postgres_url(folder)
     finally:
-        with locks.exclusive(folder / "start.lock"):
-            user.close()
-            last = locks.try_exclusive(folder / "users.lock")
-            if last is not None:
-                stop(folder)
-                last.close()
+        user.close()
+        stop_unused(folder)
+
+
+def stop_unused(folder: Path) -> bool:
+    """Ends the server in `folder` unless somebody uses it. Whether nobody did."""
+    with locks.exclusive(folder / "start.lock"):
+        last = locks.try_exclusive(folder / "users.lock")
+        if last is None:
+            return False
+        with last:
+            stop(folder)
+        return True
 
 
 def is_running(folder: Path) -> bool:
@@ -120,12 +127,9 @@ def _create_database(folder: Path) -> None:
 
 
 def _private_folder(path: Path) -> None:
-    """Makes a folder that only the server's user may enter. Trust authentication rests on this."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
-    if os.geteuid() == 0:
-        owner = _system_user()
-        os.chown(path, owner.pw_uid, owner.pw_gid)
+    """A folder that only the server's user may enter. Trust authentication rests on this."""
+    owner = _system_user() if os.geteuid() == 0 else None
+    folders.make_private(path, (owner.pw_uid, owner.pw_gid) if owner else None)
 
 
 def _let_through(data: Path) -> None:

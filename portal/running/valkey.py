@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from portal.running import addresses, launch, locks
+from portal.running import addresses, folders, launch, locks
 from portal.running.errors import AlreadyRunning, MissingPart, NotReady
 
 
@@ -45,7 +45,7 @@ def valkey_command(folder: Path) -> list[str]:
     """The command that runs a Valkey in `folder`, which is made if need be; only its owner may connect."""
     folder.mkdir(parents=True, exist_ok=True)
     path = addresses.valkey_socket(folder)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make_private(path.parent)
     options = {
         "port": "0",
         "unixsocket": str(path),
