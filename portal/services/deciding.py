@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from portal.domain import governance
 from portal.domain.approval import count_approvers
-from portal.domain.decision import Decision, HeldLine, Inputs, digest, to_json
+from portal.domain.decision import Decision, HeldLine, Inputs, digest, from_json, to_json
 from portal.models import DecisionRecord, Request, Stage, Team
 from portal.services import holding, loading
 from portal.services.access import approver_members, ownership_of
@@ -65,6 +65,11 @@ def store(request: Request, moment: str, inputs: Inputs, decision: Decision) -> 
         result=to_json(decision),
         decided_at=inputs.at,
     )
+
+
+def decision_of(request: Request) -> Decision:
+    """The newest decision of a request."""
+    return from_json(Decision, request.decisions.latest("id").result)
 
 
 def open_stages(request: Request, decision: Decision) -> list[Stage]:

@@ -81,7 +81,6 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
     problems += [_below("/spec", p) for p in offering.validate(draft.spec)]
     if problems:
         raise InvalidInput(problems)
-    _check_name_free(environment, place, offering.name, draft.name)
     return Proposal(
         kind="Create",
         requester=actor.user,
@@ -146,8 +145,17 @@ def _made_for(draft: Draft) -> User | None:
     return user
 
 
-def _check_name_free(environment: Environment, place: str, offering: str, name: str) -> None:
-    taken = Instance.objects.filter(environment=environment, namespace=place, offering=offering, name=name)
+def check_name_free(proposal: Proposal) -> None:
+    """Raise Conflict when something living has the name already; certain only under the team chain's locks."""
+    if proposal.kind != "Create":
+        return
+    place, name = proposal.namespace, proposal.name
+    taken = Instance.objects.filter(
+        environment=proposal.environment,
+        namespace=place,
+        offering=proposal.offering.name if proposal.offering else "",
+        name=name,
+    )
     if taken.exclude(phase=InstancePhase.GONE).exists():
         raise Conflict("name-taken", f"{place} has a living '{name}' already: choose another name, or delete that one.")
 

@@ -17,7 +17,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
 from portal.services import deciding, governing, holding, journal, locks, transitions
 from portal.services.access import Actor
-from portal.services.drafting import Proposal, resolve
+from portal.services.drafting import Proposal, check_name_free, resolve
 from portal.services.errors import Conflict
 
 
@@ -41,6 +41,7 @@ class Submitted:
 def preview(draft: Draft, *, acting: Actor) -> Preview:
     """What submitting this now would bring. Raises what submit raises."""
     proposal = resolve(draft, acting)
+    check_name_free(proposal)
     inputs = deciding.gather(proposal, locks.team_chain(proposal.team))
     return Preview(proposal, inputs, deciding.decide(inputs))
 
@@ -55,13 +56,17 @@ def submit(draft: Draft, *, acting: Actor) -> Submitted:
     proposal = resolve(draft, acting)
     try:
         with transaction.atomic():
-            return Submitted(_submit(draft, body, proposal, acting), created=True)
+            return _submit(draft, body, proposal, acting)
     except IntegrityError as error:
         return _lost_race(error, draft, body, acting)
 
 
-def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Request:
+def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submitted:
     chain = locks.lock_team_chain(proposal.team)
+    earlier = _replayed(draft, body, acting)  # the same click may have come through while this one waited for the lock
+    if earlier:
+        return Submitted(earlier, created=False)
+    check_name_free(proposal)
     inputs = deciding.gather(proposal, chain)
     decision = deciding.decide(inputs)
     instance = proposal.instance or _instance(proposal, decision)
@@ -97,7 +102,7 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Reque
     transitions.move(request, verb, actor=acting.user, data=data)
     if request.state == RequestState.APPROVED:
         carry_out(request)
-    return request
+    return Submitted(request, created=True)
 
 
 def carry_out(request: Request) -> None:
@@ -153,11 +158,10 @@ def _replayed(draft: Draft, body: str, acting: Actor) -> Request | None:
 
 def _lost_race(error: IntegrityError, draft: Draft, body: str, acting: Actor) -> Submitted:
     """Two at once: the database let one through. Say to the other what it would have been told a moment later."""
+    earlier = _replayed(draft, body, acting)
+    if earlier is not None:
+        return Submitted(earlier, created=False)
     text = str(error)
-    if "one_request_per_idempotency_key" in text:
-        earlier = _replayed(draft, body, acting)
-        if earlier is not None:
-            return Submitted(earlier, created=False)
     if "one_living_instance_per_name" in text:
         raise Conflict("name-taken", f"A living '{draft.name}' is there already: choose another name.") from None
     if "one_open_request_per_instance_and_kind" in text:

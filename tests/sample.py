@@ -1,0 +1,60 @@
+"""The sample world (people, teams, quotas, budgets, prices, policies) that the demo begins with, and drafts to submit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from portal.domain.draft import Draft, parse_draft
+from portal.services.access import Actor
+from portal.services.bootstrapping import bootstrap
+
+SAMPLE = Path(settings.BASE_DIR) / "portal" / "demo" / "sample.yaml"
+
+MODEL_SPEC: dict[str, Any] = {
+    "model": {"source": "hf://meta-llama/Llama-3.1-8B-Instruct", "revision": "main", "quantization": "none"},
+    "contextLength": 4096,
+    "concurrency": 8,
+    "replicas": {"min": 1, "max": 1},
+    "accelerator": {"class": "l4", "count": 1},
+    "dataClassification": "internal",
+}
+
+
+def load_sample() -> None:
+    """Bootstrap the sample world into the test database."""
+    bootstrap(SAMPLE, settings.OFFERINGS_PATH)
+
+
+def actor(username: str) -> Actor:
+    """A signed-in person of the sample world, limited by no token's scopes."""
+    return Actor(User.objects.get(username=username))
+
+
+def model_body(name: str = "chat", **changes: Any) -> dict[str, Any]:
+    """A body that creates a model on one L4 in dev; `gpus` sets replicas.max, all else replaces a member."""
+    gpus = changes.pop("gpus", 1)
+    return {
+        "kind": "Create",
+        "offering": "modeldeployments",
+        "team": "search",
+        "environment": "dev",
+        "name": name,
+        "spec": {**MODEL_SPEC, "replicas": {"min": 1, "max": gpus}},
+        **changes,
+    }
+
+
+def quota_body(limit: int, team: str = "ads", dimension: str = "gpu.l4") -> dict[str, Any]:
+    """A body that asks for another quota."""
+    return {"kind": "Quota", "team": team, "spec": {"dimension": dimension, "limit": limit}, "reason": "more work"}
+
+
+def draft(body: dict[str, Any]) -> Draft:
+    """The draft of a body of good form."""
+    parsed = parse_draft(body)
+    assert isinstance(parsed, Draft), parsed
+    return parsed
