@@ -91,7 +91,7 @@ def listening() -> Iterator[None]:
 
 def _changes(by_kind: dict[GroupKind, ClaimRef], after: int) -> tuple[list[ClaimEvent], int]:
     """Some changes of these kinds after a resource version, and up to which version that was all of them."""
-    of_kinds = Q()
+    of_kinds = Q(pk__in=[])  # no kinds, no changes
     for kind in by_kind:
         of_kinds |= Q(group=kind.group, kind=kind.kind)
     with store.reading():
