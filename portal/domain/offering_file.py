@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -100,7 +100,7 @@ _SHAPE: dict[str, Any] = {
 class CatalogShape(msgspec.Struct, frozen=True):
     """How instances are shown in the Backstage catalog: entity kind, spec.type and spec.lifecycle."""
 
-    kind: str
+    kind: Literal["Component", "Resource"]
     type: str
     lifecycle: str
 
