@@ -33,7 +33,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
     descriptors: tuple[int, ...] = ()
-    start_seconds: float = 60
+    start_seconds: float = 90
     stop_seconds: float = 10
 
 
