@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,8 +68,11 @@ def tiny_function() -> Iterator[FunctionProcess]:
 
 
 @pytest.fixture
-def plane(transactional_db: None, settings: pytest.FixtureRequest) -> ControlPlane:
-    """An embedded control plane that serves Widgets and Shelves, and has the namespace. Nothing is reconciled."""
+def plane(db: None, settings: Any) -> ControlPlane:
+    """An embedded control plane that serves Widgets and Shelves, and has the namespace. Nothing is reconciled.
+
+    It lives in the test's own transaction; a test with threads or a controller also asks for `transactional_db`.
+    """
     settings.SIMULATOR_DELAY = 0.1
     for manifest in (
         widgets.WIDGET_XRD,
@@ -83,7 +87,7 @@ def plane(transactional_db: None, settings: pytest.FixtureRequest) -> ControlPla
 
 
 @pytest.fixture
-def controlled(plane: ControlPlane, tiny_function: FunctionProcess) -> Iterator[ControlPlane]:
+def controlled(transactional_db: None, plane: ControlPlane, tiny_function: FunctionProcess) -> Iterator[ControlPlane]:
     """The same, with its controller running."""
     with Controller(Functions({"tiny": tiny_function.address}, timeout=1.5), faults=FAULTS):
         yield plane

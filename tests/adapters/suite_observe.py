@@ -92,7 +92,7 @@ class ObserveSuite:
         wait_until(lambda: controlled.get(ref()) is None, "gone")
         assert controlled.apply(widget(instance="i-2")).uid != first
 
-    def test_a_watch_misses_nothing_while_many_write(self, plane: ControlPlane) -> None:
+    def test_a_watch_misses_nothing_while_many_write(self, transactional_db: None, plane: ControlPlane) -> None:
         """8 writers make 96 claims, each one number in order; a watcher that started before sees them all, in order."""
         _, cursor = plane.list(KINDS)
         seen: list[ClaimEvent] = []

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.suite_deliver import DeliverSuite
 from tests.adapters.suite_observe import ObserveSuite
-
-pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestEmbeddedDeliver(DeliverSuite):

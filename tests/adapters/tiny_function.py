@@ -52,7 +52,8 @@ class TinyFunction(grpcv1.FunctionRunnerServiceServicer):
             color = found["first"][0]["metadata"]["labels"]["color"]
             response.require_resources(rsp, "alike", "test.example.org/v1", "Shelf", match_labels={"color": color})
         if "alike" in found:
-            response.require_resources(rsp, "all", "test.example.org/v1", "Shelf", match_labels={})
+            response.require_resources(rsp, "all", "test.example.org/v1", "Shelf")
+            rsp.requirements.resources["all"].match_labels.SetInParent()  # no label: all of them
             response.require_resources(rsp, "missing", "test.example.org/v1", "Shelf", match_name="nobody")
         seen = {name: sorted(item["metadata"]["name"] for item in items) for name, items in found.items()}
         resource.update_status(rsp.desired.composite, {"seen": seen})

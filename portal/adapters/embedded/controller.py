@@ -13,7 +13,7 @@ from types import TracebackType
 
 from django.db import connection, connections
 
-from portal.adapters.embedded import observe, queue, store
+from portal.adapters.embedded import events, observe, queue, store
 from portal.adapters.embedded.errors import ReconcileError
 from portal.adapters.embedded.functions import Functions
 from portal.adapters.embedded.reconcile import Reconciler
@@ -154,6 +154,7 @@ def backoff(attempts: int) -> float:
 def _prune() -> bool:
     with store.writing() as writer:
         writer.forget_before(KEPT_CHANGES)
+        events.forget_old(writer)
     return True
 
 

@@ -26,6 +26,10 @@ from portal.ports import Applied, ClaimRef, RetryableError, TerminalError
 
 def ensure_namespace(namespace: str, create: bool, labels: dict[str, str]) -> None:
     """See ports.Deliver. An existing namespace gets the labels too."""
+    with store.port_errors():
+        there = store.find(NAMESPACE, "", namespace)
+    if there is not None and labels.items() <= there.labels.items():
+        return  # the common case, without the writers' lock
     with store.writing() as writer:
         row = store.find(NAMESPACE, "", namespace)
         if row is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 
 from django.db.models import F
@@ -22,6 +23,11 @@ def record(writer: Writer, row: EmbeddedObject, results: Iterable[Result]) -> No
 def warn(writer: Writer, row: EmbeddedObject, reason: str, message: str) -> None:
     """Keep one Warning."""
     _say(writer, row, "Warning", reason, message)
+
+
+def forget_old(writer: Writer) -> None:
+    """Drop what was last said more than a day ago (a cluster keeps Events for an hour)."""
+    EmbeddedEvent.objects.filter(last_at__lt=writer.now - dt.timedelta(days=1)).delete()
 
 
 def _say(writer: Writer, row: EmbeddedObject, severity: str, reason: str, message: str) -> None:

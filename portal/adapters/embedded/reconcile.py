@@ -16,7 +16,7 @@ from portal.adapters.embedded.functions import Functions
 from portal.adapters.embedded.names import COMPOSITE_FINALIZER, FOREGROUND_FINALIZER, PAUSED_ANNOTATION, GroupKind
 from portal.adapters.embedded.pipeline import Composed
 from portal.models.embedded import EmbeddedObject
-from portal.ports import TerminalError
+from portal.ports import RetryableError, TerminalError
 
 POLL_SECONDS = 60.0  # Crossplane's default poll interval: a composite is looked at again even if nothing happened
 _SYSTEM_CONDITIONS = frozenset(("Ready", "Synced"))  # a function can't set these
@@ -46,6 +46,12 @@ class Reconciler:
         except ReconcileError as error:
             _fail(xr, f"cannot compose resources: {error}")
             raise
+        except RetryableError:
+            raise  # the store is away: nothing can be noted either
+        except Exception as error:
+            # Whatever a function's answer broke here, its composite says so instead of standing still.
+            _fail(xr, f"cannot compose resources: {error}")
+            raise ReconcileError(str(error)) from error
 
 
 def _compose(functions: Functions, xr: EmbeddedObject, xrd: EmbeddedObject) -> float | None:
