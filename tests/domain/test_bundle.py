@@ -190,6 +190,11 @@ def test_a_checked_bundle_is_compiled_again_for_one_offering_only() -> None:
         parse_bundle(text, [shipped("vectordatabases")])
 
 
+def test_more_approver_groups_than_can_be_checked_are_refused() -> None:
+    found = refused(text_of([], [stage(f"s{i}", group=f"g{i}") for i in range(11)]))
+    assert found == [("/spec", "13 approver groups; at most 12 are accepted")]
+
+
 def test_groups_that_are_too_small_for_their_stage_are_found_at_load() -> None:
     bundle = bundle_of([], [stage(group="platform-approvers", quorum=2), stage("other", group="nobody")])
     sizes = {"platform-approvers": 1, "finance-approvers": 1, "platform-admins": 0}

@@ -301,7 +301,11 @@ def test_a_stage_that_nobody_could_fill_is_denied_at_once_with_who_is_missing() 
 
 
 def test_what_several_rules_ask_of_a_group_is_one_stage_with_all_their_reasons() -> None:
-    rules = [stage("a", quorum=2), stage("b", group="finance-approvers"), stage("c", timeoutHours=24, message="third")]
+    rules = [
+        stage("a"),
+        stage("b", group="finance-approvers"),
+        stage("c", quorum=2, timeoutHours=24, message="third"),
+    ]
     found = decided(bundle_of([], rules))
     assert [(s.code, s.group, s.quorum, s.timeout_hours, s.message) for s in found.stages] == [
         ("a", "platform-approvers", 2, 24, "it is not wanted; third"),

@@ -135,6 +135,9 @@ QUOTES = [
     ([row(since="2027-01-01")], ["a"], None, "a", "only future prices"),
     ([row(currency="USD")], ["a"], None, "a", "another currency"),
     ([], [], None, "*", "no prices at all"),
+    ([row(price="0")], ["a"], None, "a", "a price of 0 that got into a list somehow"),
+    ([row(price="-1")], ["a"], None, "a", "a negative one"),
+    ([row(price="NaN")], ["a"], None, "a", "one that is no number"),
     ([row(price="0.000005", unit="month")], ["a"], "0.00", "a", "rounded only at the end"),
 ]
 

@@ -108,3 +108,4 @@ def test_a_quota_above_its_parent_is_told_not_refused() -> None:
     found = check_change("search", H100, 2, 16, [HeldLine("org", H100, 2, 8), HeldLine("search", H100, 2, 2)])
     assert [(r.code, r.effect) for r in found] == [("quota-above-parent", "note")]
     assert "org, above search, has 8" in found[0].message
+    assert check_change("search", H100, 2, 8, [HeldLine("org", H100, 2, 8), HeldLine("search", H100, 2, 2)]) == ()
