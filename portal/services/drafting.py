@@ -53,7 +53,8 @@ class Proposal:
             groups=tuple(sorted(groups)),
             team=self.team.slug,
             environment=self.environment.slug if self.environment else "",
-            labels={**(self.environment.labels if self.environment else {}), **self.labels},
+            # The environment's labels win: nobody gets out of a policy for tier=prod by asking with tier=dev.
+            labels={**self.labels, **(self.environment.labels if self.environment else {})},
             reason=self.reason,
         )
 
