@@ -24,7 +24,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from portal.domain.json_limits import MAX_DEPTH, MAX_DIGITS, first_problem
 
-MAX_CHARACTERS = 512 * 1024  # an object in etcd is at most 1.5 MiB; parsing this much takes a few seconds
+MAX_CHARACTERS = 256 * 1024  # several times the largest XRDs; the worst text of this size took 6.5 s to parse
 
 Ambiguous = Literal["text", "refuse"]
 

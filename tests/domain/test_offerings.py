@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.domain.cel import CelError
@@ -393,6 +393,7 @@ def test_a_measured_amount_is_exact_or_refused(gpus: int, replicas: int) -> None
         assert measured == gpus * replicas
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=200), st.sampled_from([DEFINITION, GOVERNANCE]), st.integers(0, 1500), st.integers(0, 40))
 def test_any_file_is_read_or_refused(noise: str, text: str, start: int, length: int) -> None:
     broken = text[:start] + noise[:20] + text[start + length :]
