@@ -1,0 +1,179 @@
+"""The forms that make a draft: what every request is asked (team, environment, name), and an offering's own fields.
+
+In charge of: one body for parse_draft from what was typed, and each problem at the field that it is about. Not in
+charge of: an offering's fields (fields, posted) or what becomes of the draft (services).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import QueryDict
+
+from portal.domain.draft import MAX_REASON, Draft, parse_draft
+from portal.domain.offerings import Offering
+from portal.domain.schema import Problem
+from portal.models import Document, Environment, Request
+from portal.services.access import Actor, own_team_ids, visible_teams
+from portal.web import posted
+from portal.web.fields import MISSING, Choice, Field, give_ids, spec_fields
+from portal.web.suggestions import suggest
+
+
+@dataclass
+class SummaryLine:
+    """One line of the error summary; `target` is the id of the field that it links to, if there is one."""
+
+    label: str
+    message: str
+    target: str
+
+
+@dataclass
+class DraftForm:
+    """`kind` and `fixed` go into the body as they are; `fields` are asked for."""
+
+    kind: str
+    fields: list[Field]
+    fixed: dict[str, Any] = field(default_factory=dict)
+    key: str = field(default_factory=lambda: str(uuid.uuid4()))
+    problems: list[Problem] = field(default_factory=list)  # of what was typed
+    summary: list[SummaryLine] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        give_ids(self.fields)
+
+    def take(self, data: QueryDict) -> None:
+        """Read a posted form."""
+        self.key = data.get("idempotencyKey", "")[:200] or self.key
+        self.problems = posted.take(self.fields, data)
+
+    def draft(self) -> Draft | list[Problem]:
+        """The draft, as far as it can be made. `self.problems` may hold more that is wrong."""
+        body: dict[str, Any] = {"kind": self.kind, **self.fixed, "idempotencyKey": self.key}
+        for each in self.fields:
+            value, problems = posted.make(each)
+            self.problems += problems
+            if value is not MISSING:
+                body[each.pointer[1:]] = value
+        return parse_draft(body)
+
+    def show(self, problems: Iterable[Problem]) -> None:
+        """Place each problem at its field (the nearest one above, else the whole form), once."""
+        fields = [found for top in self.fields for found in top.walk()]
+        seen = set()
+        for problem in problems:
+            owner = _owner(fields, problem.pointer)
+            below = problem.pointer[len(owner.pointer) :] if owner else ""
+            message = f"{below[1:].replace('/', '.')}: {problem.message}" if below else problem.message
+            if (owner.id if owner else "", message) in seen:
+                continue
+            seen.add((owner.id if owner else "", message))
+            if owner:
+                owner.errors.append(message)
+            self.summary.append(SummaryLine(owner.label if owner else "", message, owner.id if owner else ""))
+
+
+def merge(own: list[Problem], others: Iterable[Problem]) -> list[Problem]:
+    """Problems of what was typed, and what the rules add elsewhere: a field that can't be read isn't "missing"."""
+    told = {problem.pointer for problem in own}
+    return own + [problem for problem in others if problem.pointer not in told]
+
+
+def create_form(acting: Actor, offering: Offering, document: Document, source: Request | None = None) -> DraftForm:
+    """The form to request an offering. `source`: a request whose values it starts from."""
+    spec = spec_fields(offering.spec_schema, source.spec if source else MISSING)
+    suggest(spec, document)
+    name = Field(
+        "/name",
+        "text",
+        "Name",
+        f"What your team calls it: a-z, 0-9 and “-”, at most {offering.naming.max_length} characters.",
+        required=True,
+        value=source.name if source else "",
+    )
+    places = [Choice(row.slug, f"{row.title} ({row.slug})") for row in Environment.objects.order_by("slug")[:200]]
+    place = _choice_field("/environment", "Environment", "Where it runs, and under which rules.", places)
+    team = team_field(acting)
+    if source:
+        place.value = source.environment.slug if source.environment else ""
+        team.value = source.team.slug
+    fields = [team, place, name, spec, *reason_fields(source)]
+    return DraftForm("Create", fields, {"offering": offering.name})
+
+
+def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: str = "", limit: str = "") -> DraftForm:
+    """The form to raise or lower a team's quota."""
+    spec = Field(
+        "/spec",
+        "group",
+        "New limit",
+        required=True,
+        children=[
+            Field(
+                "/spec/dimension",
+                "text",
+                "Dimension",
+                "What is limited: an accelerator class, or memory of vector databases.",
+                required=True,
+                value=dimension,
+                suggestions=[Choice(name, name) for name in dimensions],
+            ),
+            Field(
+                "/spec/limit",
+                "number",
+                "Limit",
+                "The new ceiling in all, not the difference. It can't be below what is held.",
+                "0 to 1000000000",
+                required=True,
+                schema={"type": "integer", "minimum": 0, "maximum": 1_000_000_000},
+                value=limit,
+            ),
+        ],
+    )
+    chosen = team_field(acting)
+    chosen.value = team or chosen.value
+    return DraftForm("Quota", [chosen, spec, *reason_fields()])
+
+
+def delete_form(instance_id: str) -> DraftForm:
+    """The form to ask for an instance's deletion."""
+    return DraftForm("Delete", reason_fields()[:1], {"instance": instance_id})
+
+
+def team_field(acting: Actor) -> Field:
+    """The teams that this person may ask for."""
+    teams = visible_teams(acting)
+    if not acting.is_admin:
+        teams = teams.filter(pk__in=own_team_ids(acting))
+    options = [Choice(team.slug, f"{team.title} ({team.slug})") for team in teams.order_by("slug")[:1000]]
+    return _choice_field("/team", "Team", "Whose quota and budget it counts against.", options)
+
+
+def reason_fields(source: Request | None = None) -> list[Field]:
+    reason = Field(
+        "/reason",
+        "area",
+        "Reason",
+        "What it is for. Whoever approves it reads this.",
+        f"Optional, at most {MAX_REASON} characters",
+        value=source.reason if source else "",
+    )
+    made_for = Field(
+        "/madeFor", "text", "Made for", "User name of the person you ask for, if it isn't you.", "Optional"
+    )
+    return [reason, made_for]
+
+
+def _choice_field(pointer: str, label: str, help_text: str, options: list[Choice]) -> Field:
+    only = options[0].value if len(options) == 1 else ""
+    choices = [Choice("", "Choose…"), *options]
+    return Field(pointer, "choice", label, help_text, required=True, value=only, choices=choices)
+
+
+def _owner(fields: list[Field], pointer: str) -> Field | None:
+    found = [each for each in fields if pointer == each.pointer or pointer.startswith(each.pointer + "/")]
+    return max(found, key=lambda each: len(each.pointer), default=None)

@@ -1,0 +1,55 @@
+"""The approver's inbox: what waits for one's groups, oldest first, with the facts to decide by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.models import Request
+from portal.services import approving
+from portal.services.access import Actor
+from portal.web import figures, waiting
+from portal.web.doors import page, show
+from portal.web.lists import title_of
+from portal.web.paging import page_of
+from portal.web.requests import MAX_COMMENT
+
+
+@dataclass(frozen=True)
+class Item:
+    """One request as an approver weighs it. `decision` is the id that a vote binds to."""
+
+    request: Request
+    title: str
+    waits: waiting.WaitsFor | None
+    figures: figures.Figures
+    decision: int
+    rows: list[tuple[str, str, str]]  # place, old, new
+    why_not: str
+
+
+@page("GET")
+def inbox(request: HttpRequest, acting: Actor) -> HttpResponse:
+    rows = waiting.for_groups(acting)
+    if request.GET.get("show") != "all":
+        rows = waiting.answerable(acting)
+    rows = rows.select_related("team", "environment", "requester", "made_for", "instance")
+    found = page_of(request, rows, 10)
+    items = [_item(each, acting) for each in found.rows]
+    context = {"page": found, "items": items, "showing_all": request.GET.get("show") == "all"}
+    return show(request, acting, "inbox", {**context, "groups": acting.groups(), "max_comment": MAX_COMMENT})
+
+
+def _item(found: Request, acting: Actor) -> Item:
+    record = found.decisions.latest("id")
+    why = approving.why_not(found, acting)
+    return Item(
+        request=found,
+        title=title_of(found),
+        waits=waiting.waits_for(found),
+        figures=figures.of_record(record),
+        decision=record.pk,
+        rows=figures.differences(found.old if found.kind != "Delete" else None, found.spec),
+        why_not=why.message if why else "",
+    )

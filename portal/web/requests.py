@@ -1,0 +1,162 @@
+"""A request's page, and what people do there: vote, withdraw."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, cast
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from portal.domain import strict_yaml
+from portal.domain.lifecycle import RequestState, Verb, verbs
+from portal.domain.schema import Problem
+from portal.models import AuditEvent, DecisionRecord, Membership, Request, Stage
+from portal.rendering.claim import claim_yaml
+from portal.services import approving, withdrawing
+from portal.services.access import Actor, request_for
+from portal.services.errors import InvalidInput
+from portal.services.locks import team_chain
+from portal.web import figures, timeline
+from portal.web.doors import page, show
+from portal.web.lists import title_of
+from portal.web.paging import page_of
+from portal.web.waiting import waits_for
+
+MAX_COMMENT = 4_000
+MOVING = {RequestState.APPROVED.value, RequestState.DELIVERING.value}  # goes on by itself: the page looks again
+
+
+@page("GET")
+def request(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponse:
+    found = request_for(acting, request_id)
+    events = _events(found)
+    mark = _mark(found, events)
+    if request.headers.get("HX-Request") and request.GET.get("seen") == mark:
+        return HttpResponse(status=204)  # htmx changes nothing
+    context = {
+        "request_": found,
+        "title": title_of(found),
+        "waits": waits_for(found),
+        "moving": found.state in MOVING,
+        "seen": mark,
+        "events": (shown := page_of(request, events.order_by("-id"), 50)),
+        "moments": timeline.moments(shown.rows),
+        **_decided(found),
+        **_content(found),
+        **_actions(found, acting),
+    }
+    return show(request, acting, "request", context)
+
+
+@page("POST")
+def vote(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponseBase:
+    """Approve or reject what the page showed: the decision's id comes with the form."""
+    answer = request.POST.get("answer", "")
+    if answer not in ("approve", "reject"):
+        raise InvalidInput([Problem("answer", "not-one-of", f"“{answer[:40]}” is neither approve nor reject")])
+    comment = request.POST.get("comment", "").replace("\r\n", "\n").strip()
+    if len(comment) > MAX_COMMENT or "\x00" in comment:
+        told = f"a comment has at most {MAX_COMMENT} characters, this one {len(comment)}, and no U+0000"
+        raise InvalidInput([Problem("comment", "too-long", told)])
+    seen = request.POST.get("decision", "")
+    if not (seen.isascii() and seen.isdigit() and len(seen) < 19):
+        raise InvalidInput([Problem("decision", "missing-field", "the form must say which decision was shown")])
+    done = approving.vote(request_id, cast(approving.Answer, answer), comment, acting=acting, seen_decision=int(seen))
+    word = "approval" if answer == "approve" else "rejection"
+    messages.info(request, f"Your {word} was recorded. The request is {done.state} now.")
+    return redirect("request", request_id=request_id)
+
+
+@page("POST")
+def withdraw(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponseBase:
+    withdrawing.withdraw(request_id, acting=acting)
+    messages.info(request, "The request was withdrawn. What it held is free again.")
+    return redirect("request", request_id=request_id)
+
+
+def _events(found: Request) -> QuerySet[AuditEvent]:
+    """Its own steps, and what was observed of its instance while it was open."""
+    mine = Q(request=found)
+    if found.instance is not None:
+        until = {} if found.state in MOVING else {"at__lte": found.changed_at}
+        mine |= Q(request=None, instance=found.instance, at__gte=found.created_at, **until)
+    return AuditEvent.objects.filter(mine).select_related("actor")
+
+
+def _mark(found: Request, events: QuerySet[AuditEvent]) -> str:
+    last = events.order_by("-id").first()
+    return f"{found.state}-{last.pk if last else 0}"
+
+
+def _decided(found: Request) -> dict[str, Any]:
+    records: list[DecisionRecord] = list(found.decisions.order_by("id"))
+    record = records[-1] if records else None
+    return {
+        "record": record,
+        "figures": figures.of_record(record) if record else None,
+        "earlier": [(each, figures.of_record(each)) for each in records[:-1]],
+    }
+
+
+def _content(found: Request) -> dict[str, Any]:
+    instance = found.instance
+    claim = instance.claim if instance is not None else None
+    same = found.kind == "Delete"
+    return {
+        "differences": [] if same or found.old is None else figures.differences(found.old, found.spec),
+        "leaves": figures.leaves(found.spec),
+        "spec_yaml": strict_yaml.dump(found.spec),
+        "claim_yaml": claim_yaml(claim) if claim else "",
+    }
+
+
+def _actions(found: Request, acting: Actor) -> dict[str, Any]:
+    waiting = found.state == RequestState.WAITING
+    asked = waiting and any(stage.group in acting.groups() for stage in approving.current_stages(found))
+    why = approving.why_not(found, acting) if waiting else None
+    return {
+        "rounds": _rounds(found),
+        "may_vote": waiting and why is None,
+        "why_not": why.message if why is not None and (asked or why.code == "own-request") else "",
+        "may_withdraw": Verb.WITHDRAW in verbs(RequestState(found.state)) and _may_withdraw(found, acting),
+        "ask_again_url": _ask_again_url(found),
+    }
+
+
+def _may_withdraw(found: Request, acting: Actor) -> bool:
+    """Whether the button is shown; services.withdrawing decides."""
+    if acting.user.pk in {found.requester_id, found.made_for_id}:
+        return True
+    owner = Membership.objects.filter(user=acting.user, role=Membership.Role.OWNER)
+    return owner.filter(team__in=team_chain(found.team)).exists()
+
+
+def _ask_again_url(found: Request) -> str:
+    ended = {
+        RequestState.DENIED,
+        RequestState.REJECTED,
+        RequestState.WITHDRAWN,
+        RequestState.EXPIRED,
+        RequestState.FAILED,
+    }
+    if found.state not in ended:
+        return ""
+    if found.kind == "Create":
+        return f"/offerings/{found.offering}/request/?from={found.pk}"
+    if found.kind == "Quota":
+        return f"/quotas/raise/?team={found.team.slug}&dimension={found.spec.get('dimension')}"
+    return ""
+
+
+def _rounds(found: Request) -> list[tuple[int, list[tuple[Stage, int]]]]:
+    """(round, [(stage, approvals)]), the last round first."""
+    stages = list(found.stages.prefetch_related("votes__voter"))
+    numbers = sorted({stage.round for stage in stages}, reverse=True)
+    return [
+        (number, [(stage, approving.approvals(stage)) for stage in stages if stage.round == number])
+        for number in numbers
+    ]

@@ -1,0 +1,31 @@
+"""Addresses of the pages."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from portal.web import home, inbox, instances, lists, offerings, requests, signin, teams
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("login/", signin.SignIn.as_view(), name="login"),
+    path("logout/", signin.SignOut.as_view(), name="logout"),
+    path("offerings/", offerings.offerings, name="offerings"),
+    path("offerings/<str:name>/", offerings.offering, name="offering"),
+    path("offerings/<str:name>/request/", offerings.create, name="create"),
+    path("offerings/<str:name>/preview/", offerings.preview, name="create-preview"),
+    path("requests/", lists.requests, name="requests"),
+    path("requests/<uuid:request_id>/", requests.request, name="request"),
+    path("requests/<uuid:request_id>/vote/", requests.vote, name="vote"),
+    path("requests/<uuid:request_id>/withdraw/", requests.withdraw, name="withdraw"),
+    path("instances/", lists.instances, name="instances"),
+    path("instances/<uuid:instance_id>/", instances.instance, name="instance"),
+    path("instances/<uuid:instance_id>/delete/", instances.delete, name="delete"),
+    path("inbox/", inbox.inbox, name="inbox"),
+    path("teams/", teams.teams, name="teams"),
+    path("teams/<str:slug>/", teams.team, name="team"),
+    path("quotas/raise/", teams.raise_quota, name="raise-quota"),
+    path("quotas/raise/preview/", teams.quota_preview, name="quota-preview"),
+    path("prices/", lists.prices, name="prices"),
+    path("audit/", lists.audit, name="audit"),
+]

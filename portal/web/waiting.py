@@ -1,0 +1,82 @@
+"""Which requests wait for whom: the approver's inbox as a query, so that it can be counted and paged.
+
+The same rules as services.approving applies to one request at a time (`why_not`), said for all of them at once; a vote
+is always judged there. Reads only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+
+from portal.domain.lifecycle import RequestState
+from portal.models import Membership, Request, Stage, Team
+from portal.services import approving
+from portal.services.access import Actor, descendants
+from portal.services.locks import team_chain
+
+
+@dataclass(frozen=True)
+class WaitsFor:
+    """The open stage of a request: how many more of which group."""
+
+    group: str
+    missing: int
+    stage: Stage
+
+
+def waits_for(request: Request) -> WaitsFor | None:
+    """Whom a waiting request waits for."""
+    if request.state != RequestState.WAITING:
+        return None
+    stage = approving.open_stage(request)
+    return WaitsFor(stage.group, stage.quorum - approving.approvals(stage), stage) if stage else None
+
+
+def for_groups(acting: Actor) -> QuerySet[Request]:
+    """Waiting requests whose open stage asks a group of this person, oldest first."""
+    return Request.objects.filter(pk__in=_open_stages(acting.groups()).values("request")).order_by("created_at", "id")
+
+
+def answerable(acting: Actor) -> QuerySet[Request]:
+    """Those of them that this person can vote on: not their own, and not voted on by them in this round."""
+    own = Q(requester=acting.user) | Q(made_for=acting.user) | Q(kind="Quota", team__in=_gaining_teams(acting))
+    return for_groups(acting).exclude(own).exclude(pk__in=_voted(acting).values("request"))
+
+
+def count(acting: Actor) -> int:
+    """How many wait for this person's vote; 0 without a query for people in no group."""
+    return answerable(acting).count() if acting.groups() else 0
+
+
+def _open_stages(groups: list[str]) -> QuerySet[Stage]:
+    """The first stage of the last round that still lacks approvals, of waiting requests, if it asks one of `groups`."""
+    approved = Count("votes", filter=Q(votes__answer="approve"))
+    later_round = Stage.objects.filter(request=OuterRef("request"), round__gt=OuterRef("round"))
+    earlier = (
+        Stage.objects.filter(request=OuterRef("request"), round=OuterRef("round"), position__lt=OuterRef("position"))
+        .annotate(approved=approved)
+        .filter(approved__lt=F("quorum"))
+    )
+    return (
+        Stage.objects.filter(request__state=RequestState.WAITING.value, group__in=groups)
+        .annotate(approved=approved)
+        .filter(approved__lt=F("quorum"))
+        .filter(~Exists(later_round), ~Exists(earlier))
+        .order_by()
+    )
+
+
+def _voted(acting: Actor) -> QuerySet[Stage]:
+    """The stages of last rounds that this person has answered in."""
+    later_round = Stage.objects.filter(request=OuterRef("request"), round__gt=OuterRef("round"))
+    answered = Stage.objects.filter(votes__voter=acting.user, request__state=RequestState.WAITING.value)
+    return answered.filter(~Exists(later_round)).order_by()
+
+
+def _gaining_teams(acting: Actor) -> set[int]:
+    """Teams whose higher quota this person would gain from: their own, those below, and the groups above."""
+    own = set(Membership.objects.filter(user=acting.user).values_list("team_id", flat=True))
+    above = {group.pk for team in Team.objects.filter(pk__in=own) for group in team_chain(team)}
+    return descendants(own) | above
