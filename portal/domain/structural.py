@@ -76,23 +76,41 @@ def nodes(root: Node) -> Iterator[tuple[tuple[str, ...], str, Node]]:
 def problems(root: Any) -> list[tuple[str, str]]:
     """(JSON pointer into the schema, reason) for everything that makes a schema not structural; empty when it is."""
     found: list[tuple[str, str]] = []
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(root, ())]
+    waiting: list[tuple[Any, tuple[str, ...], bool]] = [(root, (), False)]
     while waiting:
-        node, steps = waiting.pop()
+        node, steps, alternative = waiting.pop()
         if not isinstance(node, Mapping):
             found.append((pointer(*steps), "a schema must be an object"))
             continue
         if len(steps) > 2 * MAX_DEPTH:
             found.append((pointer(*steps[:3]), f"nested more than {MAX_DEPTH} levels deep"))
             continue
-        found += [(pointer(*steps), reason) for reason in _node_problems(node)]
-        for name, sub in _mapping(node.get("properties")).items():
-            waiting.append((sub, (*steps, "properties", str(name))))
-        if isinstance(node.get("items"), Mapping):
-            waiting.append((node["items"], (*steps, "items")))
-        if isinstance(node.get("additionalProperties"), Mapping):
-            waiting.append((node["additionalProperties"], (*steps, "additionalProperties")))
+        reasons = _alternative_problems(node) if alternative else _node_problems(node)
+        found += [(pointer(*steps), reason) for reason in reasons]
+        waiting += [(sub, (*steps, *step), alternative or step[0] in _JUNCTORS) for step, sub in _below(node)]
     return sorted(found)
+
+
+def _below(node: Node) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Whatever stands where a schema is expected, with the keywords that lead there."""
+    for name, sub in _mapping(node.get("properties")).items():
+        yield ("properties", str(name)), sub
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(node.get(keyword), Mapping):
+            yield (keyword,), node[keyword]
+    if "not" in node:
+        yield ("not",), node["not"]
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        alternatives = node.get(keyword)
+        for index, sub in enumerate(alternatives if isinstance(alternatives, list) else ()):
+            yield (keyword, str(index)), sub
+
+
+def _alternative_problems(node: Node) -> Iterator[str]:
+    """Below allOf, anyOf, oneOf and not a schema may only say what validates; a $ref could even reach out."""
+    unknown = sorted(set(node) - (_VALIDATIONS | _JUNCTORS | _STRUCTURE | {"type", "format", INT_OR_STRING}))
+    if unknown:
+        yield f"{', '.join(unknown)} can't be used below allOf, anyOf, oneOf or not"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -274,6 +274,17 @@ def test_odd_field_names_are_read_right(name: str) -> None:
     assert program.evaluate(environment.bind({"spec": {"self" if name != "self" else "size": "here"}})) is False
 
 
+@pytest.mark.parametrize(
+    "name", ["labels", "foo-bar", "foo_bar", "fooBar", "_x", "x1_2", "ALL_CAPS", "x.y", "in", "__a"]
+)
+def test_maps_may_have_odd_names_too(name: str) -> None:
+    from portal.domain.cel_types import escape
+
+    environment = Environment({"spec": {"type": "object", "properties": {name: SPEC["properties"]["labels"]}}})
+    program = environment.compile(f"spec.{escape(name)}.tier == 'dev'", Result.BOOL)
+    assert program.evaluate(environment.bind({"spec": {name: {"tier": "dev"}}})) is True
+
+
 def test_a_name_that_can_not_be_written_says_so() -> None:
     environment = Environment({"spec": {"type": "object", "properties": {"DESCRIPTOR": {"type": "string"}}}})
     with pytest.raises(CelError, match="its name can't be written in CEL"):

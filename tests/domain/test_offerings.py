@@ -241,6 +241,26 @@ def test_a_wrong_governance_file_names_file_path_and_reason(
     assert part in problem.reason, reason
 
 
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("/status/hosts/0", True),
+        ("/status/ports/http", True),
+        ("/status/endpoint", True),
+        ("/status/hosts/first", False),
+        ("/status/endpoint/url/x", False),
+        ("/status/", False),
+    ],
+)
+def test_endpoint_pointers_lead_into_the_status_schema(where: str, found: bool) -> None:
+    governance = changed(GOVERNANCE, "/spec/endpoint/url", where)
+    if found:
+        assert load(governance=governance).endpoint == {"url": where}
+    else:
+        with pytest.raises(OfferingError, match="not in the status schema"):
+            load(governance=governance)
+
+
 def test_problems_of_both_files_are_told_at_once() -> None:
     definition = changed(DEFINITION, "/metadata/name", "x")
     governance = changed(changed(GOVERNANCE, "/spec/regions", "spec.nope"), "/spec/metering/0/amount", "spec.nope")

@@ -72,6 +72,12 @@ SCHEMA: dict[str, Any] = {
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         "port": {"x-kubernetes-int-or-string": True},
         "odd/name~": {"type": "boolean"},
+        "either": {
+            "type": "object",
+            "description": "By name or by url.",
+            "properties": {"name": {"type": "string"}, "url": {"type": "string"}},
+            "oneOf": [{"required": ["name"]}, {"required": ["url"]}],
+        },
     },
 }
 VALID: dict[str, Any] = {"model": {"source": "hf://a/b", "revision": "main"}, "replicas": {"min": 1, "max": 2}}
@@ -178,6 +184,8 @@ def test_valid(change: dict[str, Any], reason: str) -> None:
         ({"labels": {"a": "toolong"}}, "/labels/a", "too-long", "has 7 characters, at most 5", "a map's value"),
         ({"labels": {"a": "", "b": "", "c": ""}}, "/labels", "too-many", "has 3 fields", "maxProperties"),
         ({"odd/name~": 1}, "/odd~1name~0", "wrong-type", "true or false", "a pointer escapes / and ~"),
+        ({"either": {"name": "a", "url": "b"}}, "/either", "no-alternative", "By name or by url", "oneOf"),
+        ({"either": {}}, "/either", "no-alternative", "fits none", "oneOf"),
         ({"port": 1.5}, "/port", "wrong-type", "an integer or a text", "int or string is neither a fraction"),
         ({"replicas": {"min": 2, "max": 1}}, "/replicas/min", "rule-broken", "min must be at most max", "a CEL rule"),
         (
@@ -288,6 +296,19 @@ STRING = {"type": "string"}
             "",
             "keyword's type",
         ),
+        (
+            {"type": "object", "anyOf": [{"$ref": "https://example.org/x"}]},
+            "/anyOf/0",
+            "$ref can't be used",
+            "no schema reaches out",
+        ),
+        (
+            {"type": "object", "not": {"allOf": [{"default": 1}]}},
+            "/not/allOf/0",
+            "default can't be used",
+            "nested deeper",
+        ),
+        ({"type": "object", "oneOf": ["x"]}, "/oneOf/0", "must be an object", "an alternative that is no schema"),
         (rule(rule="self.b > 1"), "/x-kubernetes-validations/0", "self has no field 'b'", "a rule's wrong path"),
         (rule(rule="self.a"), "/x-kubernetes-validations/0", "must be bool", "a rule is a bool"),
         (rule(rule="has(self.typo)"), "/x-kubernetes-validations/0", "no field 'typo'", "in has()"),
