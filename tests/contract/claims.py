@@ -3,13 +3,13 @@
 Not in charge of golden files (goldens) or of what is asserted (the tests).
 """
 
+import functools
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from portal.domain import strict_yaml
+from portal.domain.offerings import Offering, parse_offering
 from portal.rendering.claim import ClaimFacts, render_claim
 
 CROSSPLANE = Path(__file__).parents[2] / "crossplane"
@@ -21,25 +21,24 @@ EXAMPLES = {
 }
 
 
-def offering_files(offering: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The specs of an offering's governance file and of its XRD."""
-    governance = yaml.safe_load((APIS / offering / "offering.yaml").read_text(encoding="utf-8"))
-    xrd = yaml.safe_load((APIS / offering / "definition.yaml").read_text(encoding="utf-8"))
-    return governance["spec"], xrd["spec"]
+@functools.cache
+def offering_named(name: str) -> Offering:
+    """The offering as the portal reads it."""
+    texts = [(APIS / name / file).read_text(encoding="utf-8") for file in ("definition.yaml", "offering.yaml")]
+    return parse_offering(name, *texts)
 
 
 def claim_of(example: str) -> dict[str, Any]:
     """The claim of an example's spec, for an instance with that example's name and namespace."""
-    offering = example.split("/")[0]
-    governance, xrd = offering_files(offering)
+    offering = offering_named(example.split("/")[0])
     written = strict_yaml.parse(EXAMPLES[example].read_text(encoding="utf-8"), example)
     team, _, environment = written["metadata"]["namespace"].partition("-")
     facts = ClaimFacts(
-        api_version=f"{xrd['group']}/{xrd['versions'][0]['name']}",
-        kind=xrd["names"]["kind"],
-        composition=governance["composition"],
-        composition_revision=governance["composition"] + "-0000001",
-        offering=offering,
+        api_version=offering.api_version,
+        kind=offering.kind,
+        composition=offering.composition,
+        composition_revision=offering.composition + "-0000001",
+        offering=offering.name,
         offering_digest="0" * 64,  # not the real one: the claim would change with every comment in the file
         instance_id="5a4f2f0e-7f6d-4c0e-9a53-0d8a4a3d2b11",
         instance_name=written["metadata"]["name"],

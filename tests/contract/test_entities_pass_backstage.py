@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from portal.rendering.entity import EntityFacts, entity_ref, render_entity
 from tests.contract.backstage_policies import PACKAGE, refusals
-from tests.contract.claims import offering_files
+from tests.contract.claims import offering_named
 from tests.contract.goldens import FOLDER, assert_golden, golden_files
 
 INSTALLING = 400  # seconds; only the first run takes long
@@ -22,27 +22,27 @@ INSTALLING = 400  # seconds; only the first run takes long
 
 def facts(offering: str, **more: Any) -> EntityFacts:
     """An instance of an offering as its files describe it."""
-    spec, xrd = offering_files(offering)
+    files = offering_named(offering)
     plain = EntityFacts(
         instance_id="5a4f2f0e-7f6d-4c0e-9a53-0d8a4a3d2b11",
         name="support",
         title="support",
-        offering=offering,
-        offering_title=spec["title"],
-        catalog_kind=spec["catalog"]["kind"],
-        catalog_type=spec["catalog"]["type"],
-        lifecycle=spec["catalog"].get("lifecycle", "production"),
+        offering=files.name,
+        offering_title=files.title,
+        catalog_kind=files.catalog.kind,
+        catalog_type=files.catalog.type,
+        lifecycle=files.catalog.lifecycle,
         team="search",
         environment="prod",
         phase="Unknown",
         since=dt.datetime(2026, 12, 1, 12, 0, tzinfo=dt.UTC),
-        claim_kind=xrd["names"]["kind"],
+        claim_kind=files.kind,
         claim_namespace="search-prod",
         claim_name="support",
         control_plane="embedded",
         request_id="1c9b7f6e-33a1-4be7-8a54-1f8ad0b6a0d3",
         base_url="https://portal.example.org",
-        tags=(spec["title"],),
+        tags=(files.title,),
     )
     return dataclasses.replace(plain, **more)
 
