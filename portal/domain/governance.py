@@ -83,17 +83,25 @@ def decide(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> Decisio
     return Decision(outcome, tuple(found.reasons), stages, figures.usage, figures.quote, figures.budgets)
 
 
-def denials_after_votes(now: Decision) -> list[Reason]:
-    """What denies a request whose stages were passed already. People who left their group since don't matter."""
-    return [reason for reason in now.reasons if reason.effect == "deny" and reason.code != "stage-unsatisfiable"]
+def denials_after_votes(now: Decision, previous: Decision | None = None) -> list[Reason]:
+    """What denies a request whose stages were passed already.
+
+    That a stage couldn't be filled any more doesn't: those who voted did so before they left the group. It does when
+    `previous`, what they voted on, shows that they have to be asked again, which would wait for nobody.
+    """
+    asks_again = previous is not None and bool(delivery_check(previous, now))
+    denials = [reason for reason in now.reasons if reason.effect == "deny"]
+    return [reason for reason in denials if asks_again or reason.code != "stage-unsatisfiable"]
 
 
 def delivery_check(previous: Decision, now: Decision) -> list[Reason]:
     """What has changed since `previous` was voted on (or allowed) so that the votes don't stand; empty: they do.
 
     They stand while nothing is demanded that wasn't, of no other group and no more people, and the cost is within the
-    quote. Denials are denials_after_votes.
+    quote. Where the policies ask nobody now, there is nobody to ask again. Denials are denials_after_votes.
     """
+    if not now.stages:
+        return []
     seen = {reason.code for reason in previous.reasons if reason.effect == "approve"}
     new = [reason for reason in now.reasons if reason.effect == "approve" and reason.code not in seen]
     changed = [Reason("new-stage", "approve", f"{r.code} asks for approval now: {r.message}", r.field) for r in new]

@@ -143,11 +143,12 @@ def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | N
         decision = deciding.decide(inputs)
         record = deciding.store(request, "delivery", inputs, decision)
         data = {"decision": record.pk, "inputs": record.inputs_digest}
-        if governance.denials_after_votes(decision):
+        voted = _voted_decision(request)
+        if governance.denials_after_votes(decision, voted):
             transitions.move(request, Verb.DENY, system=SYSTEM, data=data)
             outbox.acknowledge(row, "cancelled")
             return None
-        if changed := governance.delivery_check(_voted_decision(request), decision):
+        if changed := governance.delivery_check(voted, decision):
             _ask_again(request, decision, {**data, "changed": [reason.message for reason in changed]})
             outbox.acknowledge(row, "cancelled")
             return None

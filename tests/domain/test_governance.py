@@ -417,6 +417,19 @@ def test_votes_stand_until_a_stage_is_new_or_the_cost_is_above_the_quote(
         assert [r.code for r in delivery_check(voted, now)] == changed, reason
 
 
+def test_where_nobody_has_to_be_asked_a_dearer_price_asks_nobody() -> None:
+    assert delivery_check(decided(), decided(prices=dearer("2"))) == []
+
+
+def test_asking_again_whom_nobody_can_answer_is_a_denial() -> None:
+    voted = decided(spec=H100, environment="prod")
+    alone = {"platform-approvers": 1, "finance-approvers": 1}
+    same = decided(spec=H100, environment="prod", approvers=alone)
+    assert denials_after_votes(same, voted) == []
+    risen = decided(spec=H100, environment="prod", approvers=alone, prices=dearer("1.01"))
+    assert [r.code for r in denials_after_votes(risen, voted)] == ["stage-unsatisfiable"]
+
+
 def test_a_stage_of_another_group_or_of_more_people_is_new() -> None:
     voted = decided(bundle_of([], [stage()]))
     assert delivery_check(voted, decided(bundle_of([], [stage(quorum=1)]))) == []
