@@ -1,7 +1,8 @@
 """The mirror: list a control plane's claims, watch them, compare everything now and then, and hand each to `observing`.
 
-In charge of: missing nothing. A list that fails changes nothing; a watch that ends or whose cursor is too old is followed
-by a list; a claim is only called gone when its own `get` says so. Not in charge of: what a claim's state means.
+In charge of: missing nothing. A list that fails changes nothing; a watch that ends or whose cursor is too old is
+followed by a list; a claim is only called gone when its own `get` says so. Not in charge of: what a claim's state
+means.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ class Mirror:
     def cycle(self, seconds: float = WATCH_SECONDS) -> None:
         """List and compare if that is due, then watch for up to `seconds`."""
         kinds = self._kinds()
+        if not kinds:  # nothing is offered yet
+            time.sleep(1.0)
+            return
         self._note_revisions()
         if self._cursor is None or time.monotonic() - self._compared > COMPARE_SECONDS:
             self._compare(kinds)

@@ -144,6 +144,8 @@ def test_volumes_of_a_qdrant_are_never_changed_but_said_to_be_too_small() -> Non
     run = Run(example(QDRANT))
     run.until_composed()
     run.report("qdrant", {"readyReplicas": 1})
+    assert not run.step().ready, "nobody can reach it before its service is there"
+    run.report("service", {})
     assert run.step().ready
     before = copy.deepcopy(run.observed["qdrant"]["spec"]["forProvider"]["manifest"]["spec"]["volumeClaimTemplates"])
     run.claim["spec"]["vectors"] *= 2

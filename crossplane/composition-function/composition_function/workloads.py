@@ -63,9 +63,14 @@ def compose(request: Request, main: str, build: Build, observe: Observe) -> Outc
     built = build(request, target)
     outcome.resources = built.resources
     outcome.status |= built.status
-    outcome.ready = built.waiting_for is None
+    waiting_for = built.waiting_for
+    if waiting_for is None and "endpoint" not in built.status:
+        # Its parts become ready one by one; without an address it is of use to nobody yet.
+        waiting_for = "it has no address yet"
+        all_ready(built.resources, waiting_for)
+    outcome.ready = waiting_for is None
     outcome.conditions.append(
-        Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", built.waiting_for or "")
+        Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", waiting_for or "")
     )
     outcome.ttl = TTL_SETTLED if outcome.ready else TTL_PENDING
     return outcome

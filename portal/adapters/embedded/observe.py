@@ -69,12 +69,11 @@ def composed_of(uids: Iterable[uuid.UUID]) -> Composed:
     return {uid: tuple(objects) for uid, objects in found.items()}
 
 
-def wait_for_change(seconds: float) -> None:
-    """Return when something was written, or after `seconds`. Needs `listening`."""
+def wait_for_change(seconds: float) -> bool:
+    """Return True when something was written, False after `seconds` without. Needs `listening`."""
     with store.port_errors(), connection.wrap_database_errors:
         connection.ensure_connection()
-        for _ in connection.connection.notifies(timeout=seconds, stop_after=1):
-            pass
+        return any(True for _ in connection.connection.notifies(timeout=seconds, stop_after=1))
 
 
 @contextmanager
