@@ -9,7 +9,7 @@ from rest_framework.permissions import AllowAny
 
 
 @extend_schema(exclude=True)
-class Schema(SpectacularAPIView):  # type: ignore[misc]  # published without types
+class Schema(SpectacularAPIView):
     """As JSON, or as YAML to those who accept that."""
 
     authentication_classes = []
@@ -18,7 +18,7 @@ class Schema(SpectacularAPIView):  # type: ignore[misc]  # published without typ
 
 
 @extend_schema(exclude=True)
-class Docs(SpectacularSwaggerSplitView):  # type: ignore[misc]  # published without types
+class Docs(SpectacularSwaggerSplitView):
     """Swagger UI; its script is an address of its own, so that the content security policy needs no exception."""
 
     authentication_classes = []

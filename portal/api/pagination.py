@@ -14,11 +14,11 @@ import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from rest_framework.request import Request
 
 from portal.api import filters
@@ -30,7 +30,6 @@ DEFAULT, LARGEST = 50, 200
 PARAMETERS = ("cursor", "limit")
 
 Parse = Callable[[Any], Any]
-M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ BY_SLUG = Order((("slug", _text),))
 BY_NAME = Order((("name", _text),))
 
 
-def page(request: Request, rows: QuerySet[M, dict[str, Any]], order: Order) -> Page:
+def page(request: Request, rows: QuerySet[Any, Any], order: Order) -> Page:
     """The page that the request asks for, of a `.values()` queryset that holds the order's fields. One query.
 
     Raises InvalidInput for a limit or a cursor that is none.

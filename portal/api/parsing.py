@@ -71,7 +71,7 @@ def measure(request: HttpRequest) -> None:
     raw = request.META["wsgi.input"].read(limit + 1)
     if len(raw) > limit:
         raise BadRequest("body-too-large", f"The body has more than {limit} bytes. Send less.", 413)
-    request._stream = BytesIO(raw)  # type: ignore[attr-defined]  # where Django reads a body from
+    request._stream = BytesIO(raw)  # where Django reads a body from
     request.META["CONTENT_LENGTH"] = str(len(raw))
 
 

@@ -101,7 +101,7 @@ def _decisions(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Row]:
     """The last decision of each request."""
     rows = DecisionRecord.objects.filter(request__in=ids).order_by("request_id", "-id").distinct("request_id")
     found = rows.values("id", "request_id", "moment", "outcome", "result", "decided_at")
-    return {row["request_id"]: row for row in found}
+    return {row["request_id"]: dict(row) for row in found}
 
 
 def _decision(row: Row) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _stages(ids: Sequence[uuid.UUID]) -> defaultdict[uuid.UUID, list[Row]]:
     if found:
         cast = Vote.objects.filter(stage__request__in=ids).order_by("id")
         for vote in cast.values("stage_id", "voter__username", "answer", "comment", "cast_at"):
-            votes[vote["stage_id"]].append(vote)
+            votes[vote["stage_id"]].append(dict(vote))
     by_request: defaultdict[uuid.UUID, list[Row]] = defaultdict(list)
     for stage in found:
         by_request[stage["request_id"]].append({**stage, "votes": votes[stage["id"]]})

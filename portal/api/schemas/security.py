@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # published without types
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # published without types
     target_class = "portal.api.authentication.TokenAuthentication"
     name = "token"
 
@@ -20,7 +20,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # pub
         }
 
 
-class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[misc]  # published without types
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # published without types
     target_class = "portal.api.authentication.SignedIn"
     name = "session"
 
