@@ -38,7 +38,8 @@ class EntityFacts:
 
     `team`, `environment`, `name` and `offering` name the entity: pass `entity_name` as it was first published where one
     of them changed since. `endpoint` holds the offering's endpoint pointers, resolved in the claim's status. `monthly`
-    is money as a string, or None when it isn't known. `since` is when `phase` began. `base_url` is where the portal is.
+    is money as a string, or None when it isn't known. `since` is when `phase` began. `base_url` is where the portal is;
+    `request_id` is "" for an instance that was adopted and not requested.
     """
 
     instance_id: str
@@ -139,8 +140,9 @@ def _annotations(facts: EntityFacts) -> dict[str, str]:
         "since": facts.since.astimezone(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "claim": f"{facts.claim_kind}/{facts.claim_namespace}/{facts.claim_name}",
         "control-plane": facts.control_plane,
-        "request": facts.request_id,
     }
+    if facts.request_id:
+        own["request"] = facts.request_id
     if facts.message:
         own["message"] = facts.message
     if facts.monthly is not None:
@@ -160,6 +162,8 @@ def _links(facts: EntityFacts) -> list[dict[str, str]]:
         for key, value in _endpoint(facts)
         if _is_web_address(value)
     ]
+    if not facts.request_id:
+        return endpoints
     request = {"url": _page(facts, "requests", facts.request_id), "title": "Request in the portal", "icon": "dashboard"}
     return [*endpoints, request]
 
@@ -176,7 +180,7 @@ def _tags(facts: EntityFacts) -> list[str]:
 
 
 def _page(facts: EntityFacts, kind: str, key: str) -> str:
-    return f"{facts.base_url.rstrip('/')}/{kind}/{quote(_encodable(key), safe='')}"
+    return f"{facts.base_url.rstrip('/')}/{kind}/{quote(_encodable(key), safe='')}/"
 
 
 def _is_web_address(text: str) -> bool:

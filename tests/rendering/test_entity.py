@@ -61,9 +61,9 @@ def test_a_ready_component_says_what_runs_where_and_at_what_cost() -> None:
                 PREFIX + "phase": "Ready",
             },
             "annotations": {
-                "backstage.io/managed-by-location": f"url:https://portal.example.org/instances/{FACTS.instance_id}",
-                "backstage.io/managed-by-origin-location": f"url:https://portal.example.org/instances/{FACTS.instance_id}",
-                "backstage.io/view-url": f"https://portal.example.org/instances/{FACTS.instance_id}",
+                "backstage.io/managed-by-location": f"url:https://portal.example.org/instances/{FACTS.instance_id}/",
+                "backstage.io/managed-by-origin-location": f"url:https://portal.example.org/instances/{FACTS.instance_id}/",
+                "backstage.io/view-url": f"https://portal.example.org/instances/{FACTS.instance_id}/",
                 PREFIX + "state": "Ready",
                 PREFIX + "since": "2026-12-01T12:05:07Z",
                 PREFIX + "claim": "ModelDeployment/search-dev/chat",
@@ -75,7 +75,7 @@ def test_a_ready_component_says_what_runs_where_and_at_what_cost() -> None:
             "links": [
                 {"url": "https://chat.eu-central.example.org/v1", "title": "Endpoint (url)", "icon": "web"},
                 {
-                    "url": f"https://portal.example.org/requests/{FACTS.request_id}",
+                    "url": f"https://portal.example.org/requests/{FACTS.request_id}/",
                     "title": "Request in the portal",
                     "icon": "dashboard",
                 },
@@ -104,6 +104,12 @@ def test_what_is_not_known_is_left_out_and_not_made_up() -> None:
     annotations = entity["metadata"]["annotations"]
     assert not [key for key in annotations if "cost" in key or "endpoint" in key or "message" in key]
     assert entity["metadata"]["description"] == "Model deployment of search in dev: Pending."
+
+
+def test_what_was_not_requested_has_no_link_to_a_request() -> None:
+    metadata = rendered(request_id="", endpoint={})["metadata"]
+    assert metadata["links"] == []
+    assert PREFIX + "request" not in metadata["annotations"]
 
 
 def test_a_degraded_one_says_why() -> None:
