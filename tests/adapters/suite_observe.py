@@ -58,6 +58,12 @@ class ObserveSuite:
         _, cursor = plane.list(KINDS)
         assert list(plane.watch(KINDS, cursor, 0.1)) == []
 
+    def test_a_watch_of_no_kinds_is_empty(self, plane: ControlPlane) -> None:
+        _, cursor = plane.list(KINDS)
+        plane.apply(widget())
+        assert plane.list([])[0] == []
+        assert list(plane.watch([], cursor, 0.1)) == []
+
     @pytest.mark.parametrize("cursor", ["", "None", "-1", "999999999999"])
     def test_a_cursor_that_can_not_be_resumed(self, plane: ControlPlane, cursor: str) -> None:
         with pytest.raises(RetryableError) as refused:

@@ -18,6 +18,7 @@ from portal.adapters import control_plane
 from portal.adapters.embedded import queue, store
 from portal.adapters.embedded.conditions import Condition, merged
 from portal.adapters.embedded.deliver import apply_object
+from portal.adapters.embedded.manifests import without_secrets
 from portal.models.embedded import EmbeddedChange, EmbeddedObject, EmbeddedSequence, EmbeddedWork
 from portal.ports import ControlPlane, RetryableError, TerminalError
 from tests.adapters.widgets import KINDS, SHELF_XRD, WIDGET_XRD, composition, ref, shelf, widget
@@ -41,6 +42,16 @@ def test_a_value_is_the_same_as_itself(value: Any) -> None:
 )
 def test_when_two_values_are_the_same(left: Any, right: Any, equal: bool) -> None:
     assert store.same(left, right) is equal
+
+
+def test_secrets_are_not_shown_however_deep() -> None:
+    secret = {"kind": "Secret", "data": {"password": "aHVudGVyMg=="}, "stringData": {"user": "me"}}
+    shown = without_secrets({"kind": "Object", "spec": {"manifests": [secret]}, "data": {"kept": "x"}})
+    assert shown["data"] == {"kept": "x"}
+    assert shown["spec"]["manifests"] == [
+        {"kind": "Secret", "data": {"password": "(hidden)"}, "stringData": {"user": "(hidden)"}}
+    ]
+    assert secret["data"] == {"password": "aHVudGVyMg=="}
 
 
 @given(st.lists(st.sampled_from(["True", "False", "Unknown"]), min_size=1, max_size=8))

@@ -6,12 +6,14 @@ In charge of: threads, waking them, and waiting longer after each failure. Not i
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from django.db import connection, connections
+from django.utils import timezone
 
 from portal.adapters.embedded import events, observe, queue, store
 from portal.adapters.embedded.errors import ReconcileError
@@ -23,11 +25,11 @@ from portal.ports import PortError
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 0.25
+IDLE_SECONDS = 1.0  # news and due work end a wait at once; this is for a notification that got lost
 FIRST_BACKOFF_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 10.0
 KEPT_CHANGES = 20_000  # a watcher may be that many changes behind
-_PRUNE_EVERY = 256  # turns of the listener
+_PRUNE_EVERY = 300  # turns of the listener, each a notification or a wait
 
 Handle = Callable[[int], float | None]
 
@@ -71,29 +73,27 @@ class Controller:
     def _work(self, role: str, handle: Handle) -> None:
         try:
             while not self._stopping.is_set():
-                turn = self._turn
+                turn, since = self._turn, timezone.now()
                 if not self._guarded(lambda: _one(role, handle)):
-                    self._sleep(role, turn)
+                    self._sleep(role, turn, since)
         finally:
             connections.close_all()
 
     def _listen(self) -> None:
         """Wake the workers when something is written; now and then shorten the log."""
-        turns = 0
         try:
             while not self._stopping.is_set():
                 self._guarded(self._listen_once)
-                turns += 1
-                if turns % _PRUNE_EVERY == 1:
-                    self._guarded(_prune)
+                self._guarded(_prune)
         finally:
             connections.close_all()
 
     def _listen_once(self) -> bool:
         with observe.listening():
+            self._wake()  # what was written before this listened
             for _ in range(_PRUNE_EVERY):
-                observe.wait_for_change(IDLE_SECONDS)
-                self._wake()
+                if observe.wait_for_change(IDLE_SECONDS):
+                    self._wake()
                 if self._stopping.is_set():
                     break
         return True
@@ -113,11 +113,11 @@ class Controller:
             self._turn += 1
             self._news.notify_all()
 
-    def _sleep(self, role: str, turn: int) -> None:
+    def _sleep(self, role: str, turn: int, since: dt.datetime) -> None:
         """Until there is news since `turn`, work is due, or a moment has passed."""
         seconds = IDLE_SECONDS
         try:
-            seconds = queue.seconds_to_next(role, IDLE_SECONDS)
+            seconds = queue.seconds_to_next(role, since, IDLE_SECONDS)
         except PortError:
             connection.close()
         with self._news:

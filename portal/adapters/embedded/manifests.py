@@ -13,6 +13,8 @@ from portal.models.embedded import EmbeddedObject
 from portal.ports import ClaimRef, ComposedObject, ObservedClaim
 
 OUTSIDE_BODY = ("apiVersion", "kind", "metadata", "status")
+HIDDEN = "(hidden)"
+_SECRET_FIELDS = ("data", "stringData")
 
 
 def timestamp(at: dt.datetime) -> str:
@@ -92,8 +94,21 @@ def composed_object(row: EmbeddedObject) -> ComposedObject:
         name=row.name,
         ready=ready,
         message=message,
-        manifest=manifest_of(row),
+        manifest=without_secrets(manifest_of(row)),
     )
+
+
+def without_secrets(value: Any) -> Any:
+    """A manifest as people may see it: of every Secret in it, however deep, the keys remain and the values do not."""
+    if isinstance(value, list):
+        return [without_secrets(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    hides = _SECRET_FIELDS if value.get("kind") == "Secret" else ()
+    return {
+        key: dict.fromkeys(inner, HIDDEN) if key in hides and isinstance(inner, dict) else without_secrets(inner)
+        for key, inner in value.items()
+    }
 
 
 def readiness(status: dict[str, Any]) -> tuple[bool | None, str]:

@@ -61,18 +61,14 @@ def finish(taken: Taken, due_in: float | None, attempts: int) -> None:
         _unlock(taken.role, taken.object_id)
 
 
-def seconds_to_next(role: str, at_most: float) -> float:
-    """How long nothing will be due."""
+def seconds_to_next(role: str, since: dt.datetime, at_most: float) -> float:
+    """How long to wait for what is due after `since`. What was due before is in somebody's hands, or was taken."""
     with port_errors():
-        due_at = (
-            EmbeddedWork.objects.filter(role=role, due_at__isnull=False)
-            .order_by("due_at")
-            .values_list("due_at", flat=True)
-            .first()
-        )
+        later = EmbeddedWork.objects.filter(role=role, due_at__gt=since).order_by("due_at")
+        due_at = later.values_list("due_at", flat=True).first()
     if due_at is None:
         return at_most
-    return min(at_most, max(0.01, (due_at - timezone.now()).total_seconds()))
+    return float(min(at_most, max(0.0, (due_at - timezone.now()).total_seconds())))
 
 
 def _try_lock(role: str, object_id: int) -> bool:
