@@ -8,40 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from portal.domain import strict_yaml
+
 READY_WITHIN = 60.0  # seconds until Ready; an order of magnitude above what it takes
 FINAL_BAD = {"Denied", "Rejected", "Withdrawn", "Expired", "Superseded", "Failed"}
 
-LLAMA_8B = {
-    "model": {"source": "hf://meta-llama/Llama-3.1-8B-Instruct", "revision": "main", "quantization": "none"},
-    "contextLength": 4096,
-    "concurrency": 8,
-    "replicas": {"min": 1, "max": 1},
-    "accelerator": {"class": "l4", "count": 1},
-    "dataClassification": "internal",
-}
-LLAMA_70B = {
-    "model": {"source": "hf://meta-llama/Llama-3.1-70B-Instruct", "revision": "main", "quantization": "fp8"},
-    "contextLength": 8192,
-    "concurrency": 24,
-    "replicas": {"min": 1, "max": 2},
-    "accelerator": {"class": "h100-80gb", "count": 2},
-    "regions": ["eu-central", "eu-west"],
-    "dataClassification": "confidential",
-}
-QDRANT_5M = {
-    "engine": "qdrant",
-    "vectors": 5_000_000,
-    "dimensions": 1536,
-    "precision": "float32",
-    "highAvailability": False,
-    "backup": {"retentionDays": 0},
-    "regions": ["eu-central", "eu-west"],
-    "dataClassification": "confidential",
-}
+BODIES = Path(__file__).with_name("requests.yaml")
 
 
 class Unexpected(Exception):
@@ -87,6 +64,7 @@ class Scenario:
             )
             for name, token in tokens.items()
         }
+        self._bodies: dict[str, dict[str, Any]] = strict_yaml.parse(BODIES.read_text(encoding="utf-8"), str(BODIES))
         self._show = show
         self._ready_within = ready_within
         self._big = ""  # id of the request for the big model
@@ -126,7 +104,7 @@ class Scenario:
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     def _small_model(self) -> Row:
-        body = _create("modeldeployments", "search", "dev", "chat", LLAMA_8B, "A chat assistant to try things with")
+        body = self._bodies["small-model"]
         price = self._preview("ada", body, "Allowed")
         request = self._submit("ada", body)
         _expect(request["state"], {"Approved", "Delivering", "Done"}, "state")
@@ -135,7 +113,7 @@ class Scenario:
         return Row("ada", "Llama-3.1-8B on one L4, dev", "Ready", "approved at once by policy", price)
 
     def _big_model(self) -> Row:
-        body = _create("modeldeployments", "search", "prod", "assistant", LLAMA_70B, "The assistant of the shop")
+        body = self._bodies["big-model"]
         price = self._preview("erin", body, "NeedsApproval")
         request = self._submit("erin", body)
         _expect(request["state"], {"Waiting"}, "state")
@@ -160,7 +138,7 @@ class Scenario:
         return Row("frank, heidi", "approve the 70B model", "Ready", "two approvers, neither of them the requester")
 
     def _database(self) -> Row:
-        body = _create("vectordatabases", "search", "dev", "documents", QDRANT_5M, "Embeddings of all documents")
+        body = self._bodies["database"]
         price = self._preview("ben", body, "Allowed")
         request = self._submit("ben", body)
         _expect_price(request, "215.00", price)
@@ -168,26 +146,17 @@ class Scenario:
         return Row("ben", "Qdrant, 5M x 1536, dev", "Ready", "approved at once by policy", price)
 
     def _over_quota(self) -> Row:
-        body = _create("modeldeployments", "ads", "dev", "copywriter", _two_l4(), "Texts for ads")
-        request = self._submit("carol", body)
+        request = self._submit("carol", self._bodies["over-quota"])
         _expect(request["state"], {"Denied"}, "state")
         return self._denied("carol", "two L4, quota of one", request, "quota-exceeded")
 
     def _over_budget(self) -> Row:
-        spec = {**LLAMA_70B, "replicas": {"min": 1, "max": 1}, "dataClassification": "internal"}
-        body = _create("modeldeployments", "research", "dev", "reasoner", spec, "Try a bigger model")
-        request = self._submit("dave", body)
+        request = self._submit("dave", self._bodies["over-budget"])
         _expect(request["state"], {"Denied"}, "state")
         return self._denied("dave", "two H100s, budget of 1500", request, "budget-exceeded")
 
     def _quota_raise(self) -> Row:
-        body = {
-            "kind": "Quota",
-            "team": "ads",
-            "spec": {"dimension": "gpu.l4", "limit": 2},
-            "reason": "The copywriter needs two",
-        }
-        request = self._submit("carol", body)
+        request = self._submit("carol", self._bodies["quota-raise"])
         _expect(request["state"], {"Waiting"}, "state")
         answer = self._people["grace"].post(f"requests/{request['id']}/approve/", json={"comment": "Fine"})
         _expect(answer.status_code, {200}, f"status: {answer.text[:300]}")
@@ -197,8 +166,7 @@ class Scenario:
         return Row("carol, grace", "raise ads' quota to two L4", "Done", "an admin approved it")
 
     def _let_in(self) -> Row:
-        body = _create("modeldeployments", "ads", "dev", "copywriter", _two_l4(), "Texts for ads")
-        request = self._submit("carol", body)
+        request = self._submit("carol", self._bodies["over-quota"])
         self._until_ready("carol", request)
         return Row("carol", "two L4 again", "Ready", "fits the new quota", request["quote"]["monthly"])
 
@@ -273,22 +241,6 @@ class Scenario:
             page = self._people["catalog-service"].get(url).raise_for_status().json()
             yield from page["entities"]
             url = page["next"]
-
-
-def _create(offering: str, team: str, environment: str, name: str, spec: dict[str, Any], reason: str) -> dict[str, Any]:
-    return {
-        "kind": "Create",
-        "offering": offering,
-        "team": team,
-        "environment": environment,
-        "name": name,
-        "spec": spec,
-        "reason": reason,
-    }
-
-
-def _two_l4() -> dict[str, Any]:
-    return {**LLAMA_8B, "replicas": {"min": 1, "max": 2}}
 
 
 def _waiting(waits: dict[str, Any] | None) -> str:

@@ -1,7 +1,7 @@
 """What a person or a machine hands in: the body of a submission, checked for its form.
 
-In charge of: which members each kind of request has, their types and lengths. Not in charge of: whether team, offering or
-instance exist (services), whether the spec fits its schema (offerings), or what policies say (governance).
+In charge of: which members each kind of request has, their types and lengths. Not in charge of: whether team, offering
+or instance exist (services), whether the spec fits its schema (offerings), or what policies say (governance).
 """
 
 from __future__ import annotations

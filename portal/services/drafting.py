@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from portal.domain.decision import RequestFacts, RequestKind
 from portal.domain.draft import Draft
@@ -74,6 +75,9 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
             [Problem("/environment", "unknown-environment", f"'{draft.environment}' is not one of: {known}")]
         )
     offering, document = loading.active_offering(draft.offering)
+    if offering.deprecation is not None and timezone.localdate() > offering.deprecation.after:
+        ended = f"'{offering.name}' takes no new requests since {offering.deprecation.after}"
+        raise Conflict("offering-deprecated", f"{ended}: {offering.deprecation.message}")
     try:
         place = namespace(environment.namespace_rule, team.slug, environment.slug)
     except NamingError as error:
