@@ -70,7 +70,7 @@ def test_everything_that_the_portal_imports_is_declared() -> None:
     packages = packages_distributions()
     for path in sorted((ROOT / "portal").rglob("*.py")):
         for module in _imported(path) - set(sys.stdlib_module_names) - {"portal"}:
-            names = {name.lower() for name in packages.get(module, [])}
+            names = {name.lower().replace("_", "-") for name in packages.get(module, [])}
             assert names & declared, (
                 f"{path.relative_to(ROOT)} imports {module}; add {names or module} to pyproject.toml"
             )
