@@ -31,6 +31,7 @@ def configuration(level: str, style: str) -> dict[str, Any]:
         if style == "json"
         else [structlog.dev.ConsoleRenderer(colors=False)]
     )
+    quiet = "WARNING" if level == "INFO" else level
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -50,6 +51,9 @@ def configuration(level: str, style: str) -> dict[str, Any]:
             "django.db.backends": {"level": "INFO"},  # never a line per statement, with its parameters
             "kubernetes": {"level": "INFO"},  # its DEBUG prints bodies and tokens
             "httpx": {"level": "WARNING"},
-            "celery.app.trace": {"level": "WARNING" if level == "INFO" else level},  # one line per task is too many
+            # Three lines per task, every second, are too many.
+            "celery.app.trace": {"level": quiet},
+            "celery.beat": {"level": quiet},
+            "celery.worker.strategy": {"level": quiet},
         },
     }
