@@ -10,6 +10,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -63,8 +64,10 @@ def body_limit(get_response: View) -> View:
 
 
 def _problem(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
-    """An RFC 9457 answer; as application/json to those who accept only that."""
+    """A page for browsers; an RFC 9457 answer for all others, as application/json to those who accept only that."""
     accepted = request.headers.get("Accept", "*/*")
+    if "text/html" in accepted:
+        return render(request, f"{status}.html", status=status)
     plain = "application/json" in accepted and "problem+json" not in accepted and "*/*" not in accepted
     titles = {400: "Bad Request", 413: "Content Too Large"}
     body = {"type": "about:blank", "title": titles[status], "status": status, "code": code, "detail": detail}

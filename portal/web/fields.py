@@ -1,8 +1,8 @@
 """A form from a schema: which field of a page asks for which place of a spec, and what it shows at first.
 
 In charge of: the tree of fields for any structural schema of reasonable shape, with labels, hints, defaults. A shape
-that no field fits (maps, lists of objects, free form, too deep) becomes a text area for YAML. Not in charge of: what was
-typed (posted), errors (forms), or whether a value is valid (domain.schema).
+that no field fits (maps, lists of objects, free form, too deep) becomes a text area for YAML. Not in charge of: what
+was typed (posted), errors (forms), or whether a value is valid (domain.schema).
 
 An optional object without a default of its own starts empty, so that leaving it alone leaves it out.
 """
@@ -23,6 +23,7 @@ Widget = Literal["text", "number", "area", "checkbox", "choice", "checks", "line
 Schema = Mapping[str, Any]
 
 MAX_DEPTH = 4  # of fieldsets in fieldsets; what is deeper is YAML
+SHORT_TEXT = 100  # characters: up to so many, two inputs stand side by side
 LONG_TEXT = 300  # a text that may be longer than this gets a text area
 
 
@@ -60,12 +61,18 @@ class Field:
     errors: list[str] = field(default_factory=list)
     id: str = ""
     autocomplete: str = "off"
-    columns: bool = False  # a group whose inputs are all short: they stand side by side
 
     @property
     def input_type(self) -> str:
         """`number` only while it can show what was typed: browsers drop any other text."""
         return "number" if self.widget == "number" and _shows_as_number(self.value) else "text"
+
+    @property
+    def long(self) -> bool:
+        """It takes the whole width; short ones stand side by side."""
+        if self.widget == "text":
+            return int(self.schema.get("maxLength") or LONG_TEXT) > SHORT_TEXT
+        return self.widget not in ("number", "choice", "checkbox")
 
     @property
     def step(self) -> str:
@@ -119,7 +126,6 @@ def _field(node: Schema, at: str, name: str, *, required: bool, given: Any, pref
     )
     if widget == "group":
         made.children = _children(node, made, shown, prefill, depth)
-        made.columns = all(child.widget in ("number", "choice") for child in made.children)
     else:
         made.value = as_text(shown, widget)
     return made

@@ -5,7 +5,7 @@ In charge of: turning a Decision into texts and numbers that a template shows as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -98,6 +98,11 @@ def money(amount: Decimal) -> str:
     return f"{amount:,.2f}"
 
 
+def plain(amount: Decimal) -> str:
+    """As short as it can be without losing a digit: 0.8, 3.99."""
+    return f"{amount.normalize():f}"
+
+
 def monthly_text(quote: Quote | None) -> str:
     if quote is None or not quote.lines:
         return ""
@@ -127,7 +132,7 @@ def budget_bar(budget: Budget) -> Bar:
     soft_at = round(float(budget.soft / budget.hard) * BAR, 2) if budget.hard else None
     return Bar(
         label="Budget per month",
-        team=budget.team.slug,
+        team="",
         before=money(budget.committed),
         after=money(budget.soft),
         limit=money(budget.hard),
@@ -165,8 +170,8 @@ def _usage_note(line: UsageLine) -> str:
 def _budget(line: BudgetLine) -> Bar:
     first, second = _widths(line.before, line.after, line.hard)
     return Bar(
-        label="Budget per month",
-        team=line.team,
+        label=line.team,
+        team="",
         before=money(line.before),
         after=money(line.after),
         limit=money(line.hard),
@@ -186,7 +191,7 @@ def _budget_note(amount: Decimal, soft: Decimal, hard: Decimal) -> str:
 
 
 def _price(line: CostLine) -> PriceLine:
-    unit_price = "unknown" if line.unit_price is None else f"{line.unit_price.normalize():f}"
+    unit_price = "unknown" if line.unit_price is None else plain(line.unit_price)
     return PriceLine(
         sku=line.sku,
         amount=f"{line.quantity:,} at {unit_price} per {line.unit}",
@@ -233,3 +238,12 @@ def _leaf(value: Any) -> str:
     if isinstance(value, list | dict):
         return ", ".join(str(item) for item in value) or "none"
     return str(value)
+
+
+def in_order(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The same value with its keys in the schema's order: a database keeps no order, and people read it in that one."""
+    properties = schema.get("properties")
+    if not isinstance(value, dict) or not isinstance(properties, Mapping):
+        return value
+    names = [name for name in properties if name in value] + [name for name in value if name not in properties]
+    return {name: in_order(value[name], properties.get(name) or {}) for name in names}

@@ -46,6 +46,15 @@ class DraftForm:
     def __post_init__(self) -> None:
         give_ids(self.fields)
 
+    @property
+    def basics(self) -> list[Field]:
+        """The short ones that every request begins with."""
+        return [field for field in self.fields if field.pointer in ("/team", "/environment", "/name")]
+
+    @property
+    def rest(self) -> list[Field]:
+        return [field for field in self.fields if field not in self.basics]
+
     def take(self, data: QueryDict) -> None:
         """Read a posted form."""
         self.key = data.get("idempotencyKey", "")[:200] or self.key
@@ -91,12 +100,13 @@ def create_form(acting: Actor, offering: Offering, document: Document, source: R
         "/name",
         "text",
         "Name",
-        f"What your team calls it: a-z, 0-9 and “-”, at most {offering.naming.max_length} characters.",
+        f"At most {offering.naming.max_length} of a-z, 0-9 and “-”.",
         required=True,
+        schema={"maxLength": offering.naming.max_length},
         value=source.name if source else "",
     )
     places = [Choice(row.slug, f"{row.title} ({row.slug})") for row in Environment.objects.order_by("slug")[:200]]
-    place = _choice_field("/environment", "Environment", "Where it runs, and under which rules.", places)
+    place = _choice_field("/environment", "Environment", "Where it runs, under which rules.", places)
     team = team_field(acting)
     if source:
         place.value = source.environment.slug if source.environment else ""
@@ -127,7 +137,6 @@ def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: 
                 "number",
                 "Limit",
                 "The new ceiling in all, not the difference. It can't be below what is held.",
-                "0 to 1000000000",
                 required=True,
                 schema={"type": "integer", "minimum": 0, "maximum": 1_000_000_000},
                 value=limit,
@@ -150,7 +159,7 @@ def team_field(acting: Actor) -> Field:
     if not acting.is_admin:
         teams = teams.filter(pk__in=own_team_ids(acting))
     options = [Choice(team.slug, f"{team.title} ({team.slug})") for team in teams.order_by("slug")[:1000]]
-    return _choice_field("/team", "Team", "Whose quota and budget it counts against.", options)
+    return _choice_field("/team", "Team", "Whose quota and budget it takes.", options)
 
 
 def reason_fields(source: Request | None = None) -> list[Field]:
@@ -162,10 +171,8 @@ def reason_fields(source: Request | None = None) -> list[Field]:
         f"Optional, at most {MAX_REASON} characters",
         value=source.reason if source else "",
     )
-    made_for = Field(
-        "/madeFor", "text", "Made for", "User name of the person you ask for, if it isn't you.", "Optional"
-    )
-    return [reason, made_for]
+    whom = "User name of the person you ask for, if it isn't you."
+    return [reason, Field("/madeFor", "text", "Made for", whom, "Optional")]
 
 
 def _choice_field(pointer: str, label: str, help_text: str, options: list[Choice]) -> Field:

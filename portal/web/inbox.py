@@ -13,7 +13,7 @@ from portal.web import figures, waiting
 from portal.web.doors import page, show
 from portal.web.lists import title_of
 from portal.web.paging import page_of
-from portal.web.requests import MAX_COMMENT
+from portal.web.requests import MAX_COMMENT, spec_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def inbox(request: HttpRequest, acting: Actor) -> HttpResponse:
     rows = waiting.for_groups(acting)
     if request.GET.get("show") != "all":
         rows = waiting.answerable(acting)
-    rows = rows.select_related("team", "environment", "requester", "made_for", "instance")
+    rows = rows.select_related("team", "environment", "requester", "made_for", "instance", "document")
     found = page_of(request, rows, 10)
     items = [_item(each, acting) for each in found.rows]
     context = {"page": found, "items": items, "showing_all": request.GET.get("show") == "all"}
@@ -50,6 +50,6 @@ def _item(found: Request, acting: Actor) -> Item:
         waits=waiting.waits_for(found),
         figures=figures.of_record(record),
         decision=record.pk,
-        rows=figures.differences(found.old if found.kind != "Delete" else None, found.spec),
+        rows=figures.differences(found.old if found.kind != "Delete" else None, spec_of(found)),
         why_not=why.message if why else "",
     )

@@ -70,16 +70,17 @@ def delete(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> HttpR
 
 def _observed(found: Instance) -> dict[str, Any]:
     commitment = monthly_of(found)
+    offering = loading.offering(found.document)
     composed = [{**each, "yaml": strict_yaml.dump(each.get("manifest") or {})} for each in found.composed]
     status = found.observed.get("status") or {}
     return {
-        "offering": loading.offering(found.document),
+        "offering": offering,
         "endpoint": endpoint_of(found),
         "composed": composed,
         "conditions": _conditions(status),
         "status_yaml": strict_yaml.dump({key: value for key, value in status.items() if key != "conditions"}),
         "claim_yaml": claim_yaml(found.claim) if found.claim else "",
-        "leaves": figures.leaves(found.spec),
+        "leaves": figures.leaves(figures.in_order(found.spec, offering.spec_schema)),
         "monthly": f"{figures.money(commitment.monthly)} {commitment.currency}" if commitment else "",
         "control_plane": control_plane(found.environment.control_plane).label,
     }

@@ -11,7 +11,7 @@ from portal.domain.draft import BODIES
 from portal.domain.lifecycle import InstancePhase, RequestState
 from portal.models import ActiveDocument, Document, Price, Request
 from portal.services.access import Actor, visible_audit, visible_instances, visible_requests, visible_teams
-from portal.web import timeline
+from portal.web import figures, timeline
 from portal.web.doors import page, show
 from portal.web.paging import choice, identifier, page_of, text
 from portal.web.waiting import WaitsFor, waits_for
@@ -73,7 +73,8 @@ def prices(request: HttpRequest, acting: Actor) -> HttpResponse:
     filters = {"sku__startswith": text(request, "sku"), "region": text(request, "region")}
     rows = Price.objects.filter(document__in=active, **_set(filters))
     found = page_of(request, rows.order_by("sku", "region", "-effective_from"), 50)
-    return show(request, acting, "prices", {"page": found})
+    rows_shown = [(row, figures.plain(row.price) if row.price is not None else "") for row in found.rows]
+    return show(request, acting, "prices", {"page": found, "rows": rows_shown})
 
 
 @page("GET")

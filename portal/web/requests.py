@@ -16,7 +16,7 @@ from portal.domain.lifecycle import RequestState, Verb, verbs
 from portal.domain.schema import Problem
 from portal.models import AuditEvent, DecisionRecord, Membership, Request, Stage
 from portal.rendering.claim import claim_yaml
-from portal.services import approving, withdrawing
+from portal.services import approving, loading, withdrawing
 from portal.services.access import Actor, request_for
 from portal.services.errors import InvalidInput
 from portal.services.locks import team_chain
@@ -104,14 +104,22 @@ def _decided(found: Request) -> dict[str, Any]:
 
 def _content(found: Request) -> dict[str, Any]:
     instance = found.instance
+    spec = spec_of(found)
     claim = instance.claim if instance is not None else None
     same = found.kind == "Delete"
     return {
-        "differences": [] if same or found.old is None else figures.differences(found.old, found.spec),
-        "leaves": figures.leaves(found.spec),
-        "spec_yaml": strict_yaml.dump(found.spec),
+        "differences": [] if same or found.old is None else figures.differences(found.old, spec),
+        "leaves": figures.leaves(spec),
+        "spec_yaml": strict_yaml.dump(spec),
         "claim_yaml": claim_yaml(claim) if claim else "",
     }
+
+
+def spec_of(found: Request) -> Any:
+    """What was asked, in the order of its offering's schema."""
+    if found.document is None:
+        return found.spec
+    return figures.in_order(found.spec, loading.offering(found.document).spec_schema)
 
 
 def _actions(found: Request, acting: Actor) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from portal.domain.pricing import EVERYWHERE
 from portal.models import ActiveDocument, Document, Price
 from portal.services.loading import GOVERNANCE
 from portal.web.fields import Choice, Field
+from portal.web.figures import plain
 
 MOST = 60  # suggestions of one field
 _KEY = re.compile(r'\s*"([^"\\]+)"\s*\+\s*spec\.([A-Za-z0-9_.]+)\s*')
@@ -56,7 +57,7 @@ def _priced(rows: list[Price], prefix: str) -> list[Choice]:
 def _label(name: str, row: Price) -> str:
     if row.price is None:
         return f"{name}: price needs review"
-    return f"{name}: up to {row.price.normalize():f} {row.currency} per {row.unit}"
+    return f"{name}: up to {plain(row.price)} {row.currency} per {row.unit}"
 
 
 def _into_boxes(field: Field, known: list[str]) -> None:

@@ -28,7 +28,9 @@ def teams(request: HttpRequest, acting: Actor) -> HttpResponse:
         quotas.setdefault(quota.team_id, []).append(figures.quota_bar(quota))
     budgets = {row.team_id: figures.budget_bar(row) for row in visible_budgets(acting).filter(team__in=found.rows)}
     own = own_team_ids(acting)
-    rows = [(team, quotas.get(team.pk, []), budgets.get(team.pk), team.pk in own) for team in found.rows]
+    rows = [
+        (team, quotas.get(team.pk, []), budgets.get(team.pk), acting.is_admin or team.pk in own) for team in found.rows
+    ]
     return show(request, acting, "teams", {"page": found, "rows": rows})
 
 

@@ -33,7 +33,7 @@ def _moment(event: AuditEvent) -> Moment:
     data = event.data if isinstance(event.data, dict) else {}
     return Moment(
         at=event.at,
-        who=event.actor.username if event.actor else (event.system or "portal"),
+        who=event.actor.username if event.actor else f"portal ({event.system})",
         person=event.actor is not None,
         sentence=say(data) if say else event.verb.replace(".", " ").replace("_", " "),
         said=str(data.get("comment") or ""),
@@ -49,49 +49,61 @@ def _codes(data: Data) -> str:
 def _deny(data: Data) -> str:
     if data.get("from") == "Draft":
         return f"asked; the policies denied it{_codes(data)}"
-    return "the policies deny it by now"
+    return "decided again; the policies deny it by now"
 
 
 def _vote(data: Data) -> str:
     answer = "approved" if data.get("answer") == "approve" else "rejected"
-    return f"{answer} in stage {data.get('stage')}"
+    return f"{answer} it in stage {data.get('stage')}"
 
 
 def _phase(data: Data) -> str:
     message = str(data.get("message") or "")
-    return f"now {data.get('to')}" + (f": {message}" if message else "")
+    return f"saw it {data.get('to')}" + (f": {message}" if message else "")
 
 
 def _ask_again(data: Data) -> str:
     changed = "; ".join(map(str, data.get("changed") or []))
-    return "asked again, since something changed" + (f": {changed}" if changed else "")
+    return "asks again, since something changed" + (f": {changed}" if changed else "")
 
 
 def _quota(data: Data) -> str:
     before = data.get("before")
     was = "there was none" if before is None else f"it was {before}"
-    return f"quota {data.get('dimension')} of {data.get('team')} set to {data.get('limit')}; {was}"
+    return f"set quota {data.get('dimension')} of {data.get('team')} to {data.get('limit')}; {was}"
+
+
+def _activated(data: Data) -> str:
+    return f"activated {data.get('name')}, version {str(data.get('digest'))[:12]}"
 
 
 SENTENCES: dict[str, Callable[[Data], str]] = {
     "request.ask": lambda data: f"asked; it needs approval{_codes(data)}",
     "request.allow": lambda data: "asked; the policies allowed it at once",
     "request.deny": _deny,
-    "request.approve": lambda data: "approved: every stage has its votes",
-    "request.reject": lambda data: f"rejected in stage {data.get('stage')}",
-    "request.withdraw": lambda data: "withdrawn",
-    "request.expire": lambda data: "expired: not enough votes in time",
+    "request.approve": lambda data: "gave the last vote that was missing: approved",
+    "request.reject": lambda data: f"ended it with a no in stage {data.get('stage')}",
+    "request.withdraw": lambda data: "withdrew it",
+    "request.expire": lambda data: "let it expire: not enough votes in time",
     "request.ask_again": _ask_again,
-    "request.deliver": lambda data: "delivery began; what was approved is frozen",
-    "request.finish": lambda data: "done: observed as it was asked",
-    "request.fail": lambda data: f"failed: {data.get('message') or data.get('code') or 'no reason given'}",
+    "request.deliver": lambda data: "began to deliver it; what was approved is frozen",
+    "request.finish": lambda data: "found it done, as it was asked",
+    "request.fail": lambda data: f"ended it as failed: {data.get('message') or data.get('code') or 'no reason given'}",
     "vote.cast": _vote,
-    "claim.apply": lambda data: f"claim {data.get('namespace')}/{data.get('name')} applied",
-    "claim.delete": lambda data: "deletion of the claim was asked for",
-    "instance.create": lambda data: f"instance {data.get('name')} recorded",
+    "claim.apply": lambda data: f"applied the claim {data.get('namespace')}/{data.get('name')}",
+    "claim.delete": lambda data: "asked the control plane to delete the claim",
+    "instance.create": lambda data: f"recorded the instance {data.get('name')}",
     "instance.phase": _phase,
-    "catalog.publish": lambda data: (
-        "taken out of the catalog" if data.get("removed") else "catalog entry brought up to date"
-    ),
+    "catalog.publish": lambda data: f"{'took it out of' if data.get('removed') else 'wrote its entry in'} the catalog",
     "quota.set": _quota,
+    "budget.set": lambda data: f"set budget {data.get('team')} to {data.get('soft')} soft, {data.get('hard')} hard",
+    "offering.activate": _activated,
+    "bundle.activate": _activated,
+    "prices.activate": _activated,
+    "team.create": lambda data: "created the team",
+    "team.join": lambda data: f"added {data.get('user')} as {data.get('role')}",
+    "person.create": lambda data: f"added the person {data.get('user')}",
+    "environment.create": lambda data: f"created the environment {data.get('slug')}",
+    "token.create": lambda data: f"made token {data.get('prefix')} for {data.get('user')}",
+    "token.revoke": lambda data: f"revoked token {data.get('prefix')}",
 }
