@@ -62,6 +62,31 @@ def load_offerings(roots: Sequence[Path], *, system: str) -> list[str]:
     return changed
 
 
+def load_all(roots: Sequence[Path], bundle: Path | None, prices: Path | None, *, system: str) -> list[str]:
+    """Take in changed offerings, and a bundle and a price list if given, all or nothing. Returns notes.
+
+    The active bundle must fit the offerings that are active then: a policy about a field that is gone could not decide.
+    """
+    try:
+        with transaction.atomic():
+            notes = [f"offering {name}: changed" for name in load_offerings(roots, system=system)]
+            active = ActiveDocument.objects.filter(kind=Document.Kind.BUNDLE, name=DEFAULT).first()
+            currency = ""
+            if bundle is not None:
+                currency = load_bundle(bundle.read_text(encoding="utf-8"), system=system).currency
+                notes.append(f"policy bundle {bundle}: active")
+            elif active is not None:
+                currency = load_bundle(active.document.texts["bundle.yaml"], system=system).currency
+            if prices is not None:
+                if not currency:
+                    raise ServiceError("no-bundle", "A price list needs a policy bundle: its currency is the bundle's.")
+                review = load_prices(prices.read_text(encoding="utf-8"), currency, system=system)
+                notes += [f"price list {prices}: active", *[f"needs review, never free: {line}" for line in review]]
+            return notes
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServiceError("unreadable", str(error)) from None
+
+
 def load_bundle(text: str, *, system: str) -> Bundle:
     """Store and activate a policy bundle, checked against the active offerings and the approver groups."""
     offerings = [offering(row.document) for row in active_documents(Document.Kind.OFFERING)]
