@@ -1,6 +1,7 @@
 # Each target does all of its own set-up. What is needed beforehand: Linux, make, Python 3.11 with venv.
 PYTHON ?= python3.11
 BIN := .venv/bin
+FUNCTION := crossplane/composition-function
 # What is not in test-fast: see the markers in pyproject.toml.
 SLOW := slow or demo or browser or go or node
 
@@ -26,7 +27,8 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check --output-format concise .
 	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy
-	$(BIN)/lint-imports .importlinter
+	$(BIN)/mypy --config-file $(FUNCTION)/pyproject.toml --cache-dir .cache/mypy $(FUNCTION)/composition_function
+	PYTHONPATH=$(FUNCTION) $(BIN)/lint-imports .importlinter
 	DATABASE_URL=none $(BIN)/python manage.py makemigrations --check --dry-run
 
 format: .venv/installed-dev
@@ -39,7 +41,7 @@ lock: .venv/installed-uv
 
 # Removes what was made; the state folder var/ holds data and stays.
 clean:
-	rm -rf .venv .cache .ruff_cache .pytest_cache
+	rm -rf .venv .cache .ruff_cache .import_linter_cache .grimp_cache .pytest_cache
 
 .venv/installed-uv: requirements/bootstrap.txt
 	@command -v $(PYTHON) >/dev/null || \
