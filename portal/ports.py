@@ -1,7 +1,7 @@
 """What the portal needs from the systems around it, as Protocols, and how their failures are sorted.
 
-In charge of: the shapes that cross these borders. Not in charge of: doing anything. The twins under one shared suite live
-in adapters; services get one handed in and never ask which.
+In charge of: the shapes that cross these borders. Not in charge of: doing anything. The twins under one shared suite
+live in adapters; services get one handed in and never ask which.
 
     PortError
      |- RetryableError   the same call may go through later (down, throttled, a conflict that passes)
@@ -107,8 +107,8 @@ class Deliver(Protocol):
         """Name of the newest revision of a Composition, to be pinned. TerminalError `composition-missing`."""
 
     def apply(self, claim: dict[str, Any]) -> Applied:
-        """Create or change the claim, idempotently. An object of that name whose instance label differs is a stranger's:
-        TerminalError `claim-name-taken`, and nothing is written."""
+        """Create or change the claim, idempotently. An object of that name whose instance label differs is somebody
+        else's: TerminalError `claim-name-taken`, and nothing is written."""
 
     def delete(self, ref: ClaimRef, uid: str | None) -> None:
         """Ask for (foreground) deletion of this uid; an absent claim is fine. It is gone when Observe says so."""

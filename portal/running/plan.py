@@ -87,7 +87,8 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
             "CONTROL_PLANE": options.control_plane,
             "PYTHONUNBUFFERED": "1",
         }
-        _migrate(state, environment)
+        _once("migrate", ["--no-input"], state, environment)
+        _once("load", [], state, environment)  # offerings are checked at each start
         programs = _programs(options, state, door)
         supervisor = Supervisor(state, programs, environment, say, verbose=options.verbose, also=keep_database)
         stack.enter_context(supervisor)
@@ -128,17 +129,17 @@ def _database(
     return url, keep
 
 
-def _migrate(state: Path, environment: Mapping[str, str]) -> None:
-    log = state / "log" / "migrate.log"
+def _once(name: str, arguments: Sequence[str], state: Path, environment: Mapping[str, str]) -> None:
+    log = state / "log" / f"{name}.log"
     log.parent.mkdir(exist_ok=True)
-    command = valkey.launch_command([sys.executable, str(ROOT / "manage.py"), "migrate", "--no-input"])
+    command = valkey.launch_command([sys.executable, str(ROOT / "manage.py"), name, *arguments])
     with open(log, "wb") as file:
         done = subprocess.run(
             command, check=False, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
         )
     if done.returncode != 0:
         last = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        raise NotReady(f"The migrations failed. The end of {log}:\n{last}")
+        raise NotReady(f"manage.py {name} failed. The end of {log}:\n{last}")
 
 
 def _own_function(options: Options) -> bool:
