@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ MODEL, PRODUCTION = "llama-3.1-8b-l4", "llama-3.1-70b-fp8-h100"
 QDRANT, PGVECTOR = "qdrant-5m-1536", "pgvector-3072-halfvec"
 
 
-def load(path: Path) -> Manifest:
-    """One YAML document."""
-    document: Manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+@cache
+def _parsed(path: Path) -> Manifest:
+    document: Manifest = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)  # a safe loader, in C
     return document
+
+
+def load(path: Path) -> Manifest:
+    """One YAML document; a fresh copy each time."""
+    return copy.deepcopy(_parsed(path))
 
 
 def name_of(path: Path) -> str:

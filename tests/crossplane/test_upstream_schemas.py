@@ -4,6 +4,7 @@ Unknown fields are refused, since an API server that drops one says nothing.
 """
 
 import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,14 @@ CORE = {"Secret", "Service", "StatefulSet", "Namespace"}
 
 def refused(manifest: dict[str, Any]) -> list[str]:
     """All that the upstream CRD refuses in a manifest."""
-    schema = schema_of(manifest["apiVersion"], manifest["kind"])
-    return errors(strict(schema), manifest) + broken_rules(schema, manifest)
+    identity = manifest["apiVersion"], manifest["kind"]
+    return errors(strict_schema_of(*identity), manifest) + broken_rules(schema_of(*identity), manifest)
+
+
+@cache
+def strict_schema_of(api_version: str, kind: str) -> dict[str, Any]:
+    """Made once: KServe's schema has a pod in it several times."""
+    return strict(schema_of(api_version, kind))
 
 
 def documents(run: Run) -> list[dict[str, Any]]:
