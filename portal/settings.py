@@ -123,7 +123,7 @@ DATABASE_URL: str = _given["DATABASE_URL"] or addresses.postgres_url(addresses.p
 BROKER_URL: str = _given["BROKER_URL"] or addresses.valkey_url(addresses.valkey_folder(STATE_DIR))
 HTTP_BIND: str = _given["HTTP_BIND"]
 HTTP_PORT: int = _given["HTTP_PORT"]
-PUBLIC_URL: str = (_given["PUBLIC_URL"] or f"http://{HTTP_BIND}:{HTTP_PORT}").rstrip("/")
+PUBLIC_URL: str = (_given["PUBLIC_URL"] or addresses.local_url(HTTP_BIND, HTTP_PORT)).rstrip("/")
 WEB_WORKERS: int = _given["WEB_WORKERS"]
 WORKER_CONCURRENCY: int = _given["WORKER_CONCURRENCY"]
 

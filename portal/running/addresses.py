@@ -13,6 +13,7 @@ from urllib.parse import quote
 LONGEST_SOCKET_PATH = 107
 _LONGEST_NAME = len("/.s.PGSQL.5432")
 DATABASE = "portal"
+EVERY_INTERFACE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 
 
 def socket_folder(data: Path) -> Path:
@@ -46,3 +47,9 @@ def valkey_socket(folder: Path) -> Path:
 def valkey_url(folder: Path) -> str:
     """Celery's address of the embedded Valkey in `folder`, whether it runs or not."""
     return f"redis+socket://{quote(str(valkey_socket(folder)))}"
+
+
+def local_url(bind: str, port: int) -> str:
+    """Where a client on this machine reaches a server that listens on bind:port; no path."""
+    host = "127.0.0.1" if bind in EVERY_INTERFACE else f"[{bind}]" if ":" in bind else bind
+    return f"http://{host}:{port}"

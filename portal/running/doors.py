@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from portal.running import addresses
 from portal.running.errors import PortTaken
 
 TRIED = 100  # ports, when the next free one will do
-ANY = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ def listen(bind: str, port: int, next_free: bool) -> Iterator[Door]:
     with listener:
         listener.listen(1024)
         taken = listener.getsockname()[1]
-        host = "127.0.0.1" if bind in ANY else f"[{bind}]" if ":" in bind else bind
-        yield Door(listener.fileno(), taken, f"http://{host}:{taken}")
+        yield Door(listener.fileno(), taken, addresses.local_url(bind, taken))
 
 
 def _open(bind: str, port: int, next_free: bool) -> socket.socket:
