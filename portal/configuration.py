@@ -105,7 +105,7 @@ def choice(*allowed: str) -> Kind:
             raise ValueError
         return value
 
-    return Kind("one of " + ", ".join(allowed), ", ".join(allowed), parse)
+    return Kind(" or ".join(allowed), ", ".join(allowed), parse)
 
 
 def whole(minimum: int, maximum: int, unit: str = "") -> Kind:
