@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -103,6 +104,26 @@ class TestSimulator:
         row = EmbeddedObject.objects.get(kind="Widget")
         assert [one["type"] for one in row.status["conditions"]] == ["Synced"]
         assert SIMULATED not in row.annotations
+
+    def test_a_composed_composite_is_left_to_its_own_function(
+        self, plane: ControlPlane, tiny_function: FunctionProcess
+    ) -> None:
+        """Two levels: the inner Widget's function says that it waits, so neither becomes ready; then that it is
+        done."""
+        functions = Functions({"tiny": tiny_function.address}, timeout=5)
+        with Controller(functions, {}):
+            plane.apply(widget(mode="nested", note="waiting"))
+            wait_until(lambda: EmbeddedObject.objects.filter(kind="Widget").count() == 2, "the inner one is composed")
+        with Controller(functions, {}):  # which gives everything composed a turn again
+            time.sleep(0.5)
+            inner = EmbeddedObject.objects.exclude(name="one").get(kind="Widget")
+            assert condition(inner.status, "Ready") == "False"
+            assert SIMULATED not in inner.annotations
+            assert not ready(plane)
+            plane.apply(widget(mode="nested", note="plain"))
+            wait_until(lambda: ready(plane), "both Ready")
+            plane.delete(ref(), None)
+            wait_until(lambda: not EmbeddedObject.objects.filter(kind__in=("Widget", "Object")).exists(), "all gone")
 
     def test_a_fault_fails_with_a_reason_and_only_the_chosen_one(self, controlled: ControlPlane) -> None:
         controlled.apply(widget("broken"))

@@ -75,6 +75,14 @@ class TinyFunction(grpcv1.FunctionRunnerServiceServicer):
         """Composes nothing, and is not ready all the same."""
         rsp.desired.composite.ready = fnv1.READY_FALSE
 
+    def nested(self, req, rsp, xr):
+        """Another Widget, whose mode is the note; ready with it."""
+        inner = {"apiVersion": xr["apiVersion"], "kind": "Widget", "spec": {"size": 1, "mode": xr["spec"]["note"]}}
+        resource.update(rsp.desired.resources["inner"], inner)
+        observed = req.observed.resources["inner"].resource if "inner" in req.observed.resources else None
+        if resource.get_condition(observed, "Ready").status == "True":
+            rsp.desired.resources["inner"].ready = fnv1.READY_TRUE
+
     def explicit(self, req, rsp, xr):
         """Ready although its part never is."""
         resource.update(rsp.desired.resources["part"], part(xr, "part"))
