@@ -70,5 +70,12 @@ def _problem(request: HttpRequest, status: int, code: str, detail: str) -> HttpR
         return render(request, f"{status}.html", status=status)
     plain = "application/json" in accepted and "problem+json" not in accepted and "*/*" not in accepted
     titles = {400: "Bad Request", 413: "Content Too Large"}
-    body = {"type": "about:blank", "title": titles[status], "status": status, "code": code, "detail": detail}
+    body = {
+        "type": f"{settings.PUBLIC_URL}/problems/{code}",
+        "title": titles[status],
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "instance": request.path,
+    }
     return JsonResponse(body, status=status, content_type="application/json" if plain else "application/problem+json")

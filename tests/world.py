@@ -59,13 +59,13 @@ def submit(username: str, body: dict[str, Any]) -> Request:
 
 
 def ready(username: str, body: dict[str, Any], status: dict[str, Any] | None = None) -> Instance:
-    """Submit a creation that is approved at once, and report its claim as Ready: what a control plane would have done."""
+    """Submit a creation that is approved at once, and report its claim as Ready, as a control plane would."""
     request = submit(username, body)
     assert request.state == "Approved", request.state
-    deliver_all()
+    work()
     instance = Instance.objects.get(pk=request.instance_id)
     observing.observe(observed(instance, status or {}))
-    publish_all()
+    work()
     return Instance.objects.get(pk=instance.pk)
 
 
@@ -87,22 +87,20 @@ class Accepting:
         return None
 
 
-def deliver_all() -> None:
-    """What a worker does with the deliveries that are due."""
-    _work({"apply": delivering.apply, "delete": delivering.delete})
-
-
-def publish_all() -> None:
-    """What a worker does with the publications that are due."""
-    _work({"publish": lambda row, planes: publishing.publish(row)})
-
-
-def _work(topics: dict[str, Any]) -> None:
-    while leased := [(pk, lease) for pk, lease in outbox.lease_due() if OutboxRow.objects.get(pk=pk).topic in topics]:
+def work() -> None:
+    """What workers do with all that is due: deliver and publish, until nothing is."""
+    while leased := outbox.lease_due():
         for pk, lease in leased:
             with outbox.working(pk, lease) as row:
                 assert row is not None
-                topics[row.topic](row, lambda name: Accepting())
+                _perform(row)
+
+
+def _perform(row: OutboxRow) -> None:
+    if row.topic == "publish":
+        publishing.publish(row)
+    else:
+        {"apply": delivering.apply, "delete": delivering.delete}[row.topic](row, lambda name: Accepting())
 
 
 def observed(instance: Instance, status: dict[str, Any]) -> ObservedClaim:
@@ -131,6 +129,3 @@ def observed(instance: Instance, status: dict[str, Any]) -> ObservedClaim:
 
 def _z(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-__all__ = ["World", "build_world", "deliver_all", "observed", "publish_all", "ready", "submit"]
