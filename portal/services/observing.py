@@ -54,7 +54,7 @@ def observe(claim: ObservedClaim) -> bool:
         instance.composed = [_composed(each) for each in claim.composed]
         instance.observed_at = timezone.now()
         instance.save(update_fields=["observed", "composed", "observed_at"])
-        transitions.set_phase(instance, assessment.phase, assessment.message)
+        transitions.set_phase(instance, _phase(assessment), assessment.message)
         if assessment.phase == InstancePhase.READY and request is not None:
             transitions.move(request, Verb.FINISH, system=SYSTEM, data={"uid": claim.uid})
     return True
@@ -101,6 +101,12 @@ def note_revision(control_plane: str, composition: str, revision: str) -> None:
         composition=composition,
         defaults={"revision": revision, "seen_at": timezone.now()},
     )
+
+
+def _phase(assessment: claim_status.Assessment) -> InstancePhase:
+    """A claim that nobody has looked at yet is there all the same: Pending is only what was not delivered yet."""
+    pending = assessment.phase == InstancePhase.PENDING
+    return InstancePhase.PROVISIONING if pending else assessment.phase
 
 
 def _open_creation(instance: Instance) -> Request | None:

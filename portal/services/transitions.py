@@ -59,17 +59,13 @@ def set_phase(instance: Instance, phase: InstancePhase, message: str) -> bool:
     """Write an instance's phase and queue its catalog entry; False if it says so already."""
     if instance.phase == phase.value and instance.message == message:
         return False
-    if instance.phase != phase.value:
-        instance.since = timezone.now()
     before = instance.phase
+    if before != phase.value:
+        instance.since = timezone.now()
+        data = {"from": before, "to": phase.value, "message": message[:500]}
+        journal.record("instance.phase", system="observing", instance=instance, data=data)
     instance.phase, instance.message = phase.value, message
     instance.save(update_fields=["phase", "message", "since"])
-    journal.record(
-        "instance.phase",
-        system="observing",
-        instance=instance,
-        data={"from": before, "to": phase.value, "message": message[:500]},
-    )
     publish_later(instance)
     return True
 
