@@ -1,0 +1,139 @@
+"""SIGKILL of the whole worker at three bad moments: the same claim afterwards, each step once, and it goes on.
+
+No part of the portal knows of these tests. They hold rows that the worker needs next, from a connection of their own,
+and so stop it at a known place:
+
+    leased, nothing applied        the control plane's sequence row is held: apply waits
+    applied, nothing committed     then the team's row is held: the transaction of the result waits
+    committed, not acknowledged    the worker's parent, which acknowledges, stands still; its child commits
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e_embedded.house import House, database
+from tests.e2e_embedded.parts import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+CONTROL_PLANE = "SELECT value FROM embedded_sequence FOR UPDATE"
+TEAM = "SELECT id FROM portal_team WHERE slug = 'search' FOR NO KEY UPDATE"
+ONCE = ["request.allow", "request.deliver", "claim.apply", "request.finish"]
+
+
+def delivery(house: House, request: dict[str, Any]) -> tuple[int, str | None]:
+    """The outbox row of a request's delivery: its id and its outcome, None while it is open."""
+    query = "SELECT id, NULLIF(outcome, '') FROM portal_outboxrow WHERE topic = 'apply' AND payload->>'request' = %s"
+    [(row_id, outcome)] = house.rows(query, request["id"])
+    return row_id, outcome
+
+
+def applying(house: House) -> bool:
+    """Whether the worker waits inside the control plane."""
+    return house.blocked("embedded_sequence%FOR UPDATE")
+
+
+def finishing(house: House, row_id: int) -> bool:
+    """Whether a transaction has acknowledged the row and not committed: it holds the row's lock."""
+    return not house.rows("SELECT 1 FROM portal_outboxrow WHERE id = %s FOR UPDATE SKIP LOCKED", row_id)
+
+
+def went_on_by_itself(house: House, request: dict[str, Any], uid: str | None = None) -> None:
+    """One claim (with that uid), each step once, Done, Ready and in the catalog."""
+    done = house.done(request)
+    instance = house.instance(done["instance"])
+    assert instance["phase"] == "Ready", instance["message"]
+    claims = house.claims(request["name"])
+    assert len(claims) == 1
+    assert uid is None or claims == [uid], "the same claim, not another of that name"
+    [(known,)] = house.rows("SELECT claim_uid FROM portal_instance WHERE id = %s", done["instance"])
+    assert known == claims[0]
+    assert house.steps(request["id"]) == ONCE
+    # A request that the mirror has finished leaves the worker nothing to apply: its row is cancelled.
+    assert delivery(house, request)[1] in {"done", "cancelled"}
+
+
+@contextmanager
+def stopped(house: House, name: str) -> Iterator[None]:
+    """A program of the portal that does not get on for a while."""
+    pid = house.portal.supervisor.pids()[name]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_killed_with_a_lease_and_nothing_applied(house: House) -> None:
+    with house.holding(CONTROL_PLANE):
+        request = house.submit("ada", database("kill-leased"))
+        until(lambda: applying(house), "the worker waits to apply")
+        killed = house.kill_worker()
+        assert house.claims("kill-leased") == []
+        assert delivery(house, request)[1] is None
+    house.worker_is_back(killed)
+    went_on_by_itself(house, request)
+
+
+@pytest.mark.parametrize("healed_by", ["worker", "mirror"])
+def test_killed_with_the_claim_applied_and_nothing_committed(house: House, healed_by: str) -> None:
+    """The next worker finds the same claim by its name and label; the mirror, if it is first, by the label alone."""
+    name = f"kill-applied-{healed_by}"
+    with ExitStack() as team, ExitStack() as others:
+        with house.holding(CONTROL_PLANE):
+            request = house.submit("ada", database(name))
+            until(lambda: applying(house), "the worker waits to apply")
+            # Who is not to heal it stands still. Without beat nobody sweeps, so that nothing is leased again.
+            others.enter_context(stopped(house, "mirror" if healed_by == "worker" else "beat"))
+            team.enter_context(house.holding(TEAM))
+        row_id, _ = delivery(house, request)
+        until(lambda: finishing(house, row_id), "the worker waits to say that it has applied")
+        [uid] = house.claims(name)
+        killed = house.kill_worker()
+        assert house.steps(request["id"]) == ["request.allow", "request.deliver"]
+        team.close()
+        until(lambda: "claim.apply" in house.steps(request["id"]), f"the {healed_by} says that it was applied")
+        assert delivery(house, request)[1] == ("done" if healed_by == "worker" else None)
+    house.worker_is_back(killed)
+    until(lambda: delivery(house, request)[1], "the delivery is acknowledged")
+    went_on_by_itself(house, request, uid)
+
+
+def test_killed_with_everything_committed_and_nothing_acknowledged(house: House) -> None:
+    """And then the same message comes once more, as it does after a visibility timeout (case 14)."""
+    with house.holding(CONTROL_PLANE):
+        request = house.submit("ada", database("kill-committed"))
+        until(lambda: applying(house), "the worker waits to apply")
+        os.kill(house.portal.supervisor.pids()["worker"], signal.SIGSTOP)
+    until(lambda: delivery(house, request)[1] == "done", "a child of the worker has committed")
+    [uid] = house.claims("kill-committed")
+    killed = house.kill_worker()
+    tag, message = unacknowledged(house, delivery(house, request)[0])
+    house.worker_is_back(killed)
+    went_on_by_itself(house, request, uid)
+
+    with house.broker.client() as client:
+        client.lpush("celery", json.dumps(message))
+        until(lambda: not client.hexists("unacked", tag), "the message came again and was acknowledged")
+    went_on_by_itself(house, request, uid)
+    assert house.rows("SELECT generation FROM embedded_object WHERE uid = %s", uid) == [(1,)]
+
+
+def unacknowledged(house: House, row_id: int) -> tuple[str, dict[str, Any]]:
+    """The message about an outbox row that the broker still waits for an answer to: its delivery tag and itself."""
+    with house.broker.client() as client:
+        for tag, kept in client.hgetall("unacked").items():
+            message = json.loads(kept)[0]
+            arguments = json.loads(base64.b64decode(message["body"]))[0]
+            if message["headers"]["task"] == "portal.tasks.perform" and arguments[0] == row_id:
+                return tag, message
+    raise AssertionError("the message was acknowledged")
