@@ -4,6 +4,7 @@ Not in charge of: starting them (postgres.py, valkey.py). Both listen on Unix so
 only the folder's owner may connect.
 """
 
+import contextlib
 import hashlib
 import tempfile
 from pathlib import Path
@@ -22,6 +23,13 @@ def socket_folder(data: Path) -> Path:
         return data
     digest = hashlib.sha256(bytes(data)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"portal-{digest}"
+
+
+def remove_socket_folder(data: Path) -> None:
+    """Removes the folder in /tmp, if there is one and nobody listens there any more."""
+    if socket_folder(data) != data:
+        with contextlib.suppress(OSError):
+            socket_folder(data).rmdir()
 
 
 def postgres_folder(state: Path) -> Path:

@@ -111,6 +111,7 @@ def stop(folder: Path) -> None:
     """Ends the server in `folder`, its open connections too; nothing if none runs."""
     if is_running(folder):
         _run("pg_ctl", "-D", str(folder / "data"), "-w", "-t", "60", "-m", "fast", "stop", log=folder / "data" / "log")
+        addresses.remove_socket_folder(folder.resolve() / "data")
 
 
 def _initialise(data: Path) -> None:

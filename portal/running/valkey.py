@@ -39,6 +39,7 @@ def embedded_valkey(folder: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait()
+            addresses.remove_socket_folder(folder.resolve())
 
 
 def valkey_command(folder: Path) -> list[str]:

@@ -78,6 +78,9 @@ def test_long_paths_put_the_socket_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100) / "postgres"
     with embedded_postgres(folder, UNSAFE_AND_FAST) as url, psycopg.connect(url):
         assert str(folder) not in url
+        sockets = addresses.socket_folder(folder / "data")
+        assert sockets.is_dir()
+    assert not sockets.exists()
 
 
 def test_valkey_is_a_broker_for_celery(tmp_path: Path) -> None:
