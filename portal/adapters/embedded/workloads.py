@@ -63,29 +63,30 @@ def reported(workload: Workload) -> Reported:
 
 
 def _llm_inference_service(workload: Workload) -> Reported:
-    """KServe v0.20.0, pkg/apis/serving/v1alpha2 (read 2026-12): Ready is WorkloadsReady and RouterReady; the url is the
-    gateway's, as http://<gateway>/<namespace>/<name>."""
+    """KServe, pkg/apis/serving/v1alpha2/llm_inference_service_lifecycle.go (main, read 2026-12-01): Ready rolls up
+    PresetsCombined, WorkloadsReady and RouterReady. The url is the gateway's: http://<gateway>/<namespace>/<name>."""
     names = ("WorkloadsReady", "RouterReady", "Ready")
     base = {"observedGeneration": workload.generation}
+    combined = _condition(workload, "PresetsCombined", "True")
     if workload.outcome == "hang":
         unknown = [_condition(workload, name, "Unknown", "Progressing", _WAITING) for name in names]
-        return Reported({**base, "conditions": unknown}, False, _WAITING)
+        return Reported({**base, "conditions": [combined, *unknown]}, False, _WAITING)
     if workload.outcome == "fail":
         broken = [
             _condition(workload, "WorkloadsReady", "False", "FailedScheduling", _NO_GPU),
             _condition(workload, "RouterReady", "True"),
             _condition(workload, "Ready", "False", "FailedScheduling", _NO_GPU),
         ]
-        return Reported({**base, "conditions": broken}, False, _NO_GPU)
+        return Reported({**base, "conditions": [combined, *broken]}, False, _NO_GPU)
     # example.org is reserved for documentation (RFC 2606): nobody can take this address for a real one.
     url = f"http://{workload.cluster}.simulated.example.org/{workload.namespace}/{workload.name}"
-    conditions = [_condition(workload, name, "True") for name in names]
+    conditions = [combined, *(_condition(workload, name, "True") for name in names)]
     status = {**base, "url": url, "addresses": [{"name": "gateway-external", "url": url}], "conditions": conditions}
     return Reported(status, True)
 
 
 def _cnpg_cluster(workload: Workload) -> Reported:
-    """CloudNativePG v1.30.0, api/v1/cluster_types.go (read 2026-12): phase is a sentence."""
+    """CloudNativePG v1.30.0, api/v1/cluster_types.go: phase is a sentence."""
     instances = int(workload.manifest.get("spec", {}).get("instances", 1))
     name = workload.name
     base: dict[str, Any] = {"instances": instances, "readyInstances": 0}
