@@ -1,7 +1,7 @@
 """The Django admin: people, approver groups, teams and tokens can be changed; what is governed can only be seen.
 
 Every change here is an audit event too. Not in charge of: quotas, budgets, prices, offerings and policies (those change
-by approved requests or by `manage.py bootstrap`), or who may vote (services.access; a superuser is nobody special there).
+by approved requests or by `manage.py bootstrap`), or who may vote (services.access: a superuser is like anybody there).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import jsonschema_rs
 import msgspec
 
 from portal.domain.decision import RequestKind
-from portal.domain.schema import Problem
+from portal.domain.schema_messages import Problem, describe
 
 MAX_REASON = 10_000
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -101,14 +101,18 @@ def parse_draft(body: object) -> Draft | list[Problem]:
         return [Problem("/kind", "unknown-kind", f"kind is {shown}; it is one of {', '.join(BODIES)}")]
     if problem := _unfit_text(body):
         return [problem]
-    problems = [_problem(error) for error in _validators[kind].iter_errors(body)]
+    problems = [_problem(error, BODIES[kind]) for error in _validators[kind].iter_errors(body)]
     return problems[:50] or msgspec.convert(body, Draft)
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> Problem:
+def _problem(error: jsonschema_rs.ValidationError, body: dict[str, Any]) -> Problem:
     pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in error.instance_path)
     keyword = str(error.schema_path[-1]) if error.schema_path else "invalid"
-    return Problem(pointer, _CODES.get(keyword, "invalid"), str(error.message)[:500])
+    holder: Any = body
+    for step in list(error.schema_path)[:-1]:
+        holder = holder[step]
+    message = "; ".join(problem.message for problem in describe(error, holder))
+    return Problem(pointer, _CODES.get(keyword, "invalid"), message[:500])
 
 
 _CODES = {

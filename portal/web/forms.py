@@ -34,10 +34,11 @@ class SummaryLine:
 
 @dataclass
 class DraftForm:
-    """`kind` and `fixed` go into the body as they are; `fields` are asked for."""
+    """`kind` and `fixed` go into the body as they are; `fields` are asked for. `offering`: whose spec it is."""
 
     kind: str
     fields: list[Field]
+    offering: Offering | None = None
     fixed: dict[str, Any] = field(default_factory=dict)
     key: str = field(default_factory=lambda: str(uuid.uuid4()))
     problems: list[Problem] = field(default_factory=list)  # of what was typed
@@ -68,7 +69,13 @@ class DraftForm:
             self.problems += problems
             if value is not MISSING:
                 body[each.pointer[1:]] = value
-        return parse_draft(body)
+        draft = parse_draft(body)
+        return draft if isinstance(draft, Draft) else [*draft, *self._offering_problems(body)]
+
+    def _offering_problems(self, body: dict[str, Any]) -> list[Problem]:
+        """What is wrong with the spec of a draft that is wrong elsewhere too: all is told at once."""
+        found = self.offering.validate(body.get("spec", {})) if self.offering else []
+        return [Problem(f"/spec{problem.pointer}", problem.code, problem.message) for problem in found]
 
     def show(self, problems: Iterable[Problem]) -> None:
         """Place each problem at its field (the nearest one above, else the whole form), once."""
@@ -112,7 +119,7 @@ def create_form(acting: Actor, offering: Offering, document: Document, source: R
         place.value = source.environment.slug if source.environment else ""
         team.value = source.team.slug
     fields = [team, place, name, spec, *reason_fields(source)]
-    return DraftForm("Create", fields, {"offering": offering.name})
+    return DraftForm("Create", fields, offering, {"offering": offering.name})
 
 
 def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: str = "", limit: str = "") -> DraftForm:
@@ -150,7 +157,7 @@ def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: 
 
 def delete_form(instance_id: str) -> DraftForm:
     """The form to ask for an instance's deletion."""
-    return DraftForm("Delete", reason_fields()[:1], {"instance": instance_id})
+    return DraftForm("Delete", reason_fields()[:1], fixed={"instance": instance_id})
 
 
 def team_field(acting: Actor) -> Field:
