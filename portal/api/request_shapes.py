@@ -1,4 +1,4 @@
-"""Requests as the API shows them, a page at a time: four queries whatever its length.
+"""Requests as the API shows them, a page at a time: three queries whatever its length.
 
 In charge of: reading rows as plain values and putting them together. Not in charge of: which requests one may see
 (services.access), or which of them a page holds (pagination).
@@ -18,7 +18,7 @@ from portal.api.decision_shapes import moment, money
 from portal.domain import approval
 from portal.domain.decision import StageDemand
 from portal.domain.lifecycle import RequestState
-from portal.models import DecisionRecord, Stage, Vote
+from portal.models import DecisionRecord, Stage
 
 Row = dict[str, Any]
 FIELDS = (
@@ -118,18 +118,22 @@ def _decision(row: Row) -> dict[str, Any]:
     }
 
 
+_OF_STAGE = ("id", "request_id", "round", "code", "group", "quorum", "message", "due_at")
+_OF_VOTE = ("votes__voter__username", "votes__answer", "votes__comment", "votes__cast_at")
+
+
 def _stages(ids: Sequence[uuid.UUID]) -> defaultdict[uuid.UUID, list[Row]]:
     """The stages of each request with their votes, rounds and positions in order."""
-    rows = Stage.objects.filter(request__in=ids).order_by("request_id", "round", "position")
-    found = list(rows.values("id", "request_id", "round", "code", "group", "quorum", "message", "due_at"))
-    votes: defaultdict[int, list[Row]] = defaultdict(list)
-    if found:
-        cast = Vote.objects.filter(stage__request__in=ids).order_by("id")
-        for vote in cast.values("stage_id", "voter__username", "answer", "comment", "cast_at"):
-            votes[vote["stage_id"]].append(dict(vote))
+    rows = Stage.objects.filter(request__in=ids).order_by("request_id", "round", "position", "votes__id")
     by_request: defaultdict[uuid.UUID, list[Row]] = defaultdict(list)
-    for stage in found:
-        by_request[stage["request_id"]].append({**stage, "votes": votes[stage["id"]]})
+    known: dict[int, Row] = {}
+    for row in rows.values(*_OF_STAGE, *_OF_VOTE):  # one row per vote, or one of a stage without any
+        stage = known.get(row["id"])
+        if stage is None:
+            stage = known[row["id"]] = {**row, "votes": []}
+            by_request[row["request_id"]].append(stage)
+        if row["votes__answer"] is not None:
+            stage["votes"].append({name.removeprefix("votes__"): row[name] for name in _OF_VOTE})
     return by_request
 
 
@@ -162,7 +166,7 @@ def _waits_for(stages: Sequence[Row]) -> dict[str, Any] | None:
     """The group whose votes are missing now, and how many, by the same rule as the vote itself."""
     last = max((stage["round"] for stage in stages), default=0)
     current = [stage for stage in stages if stage["round"] == last]
-    votes = [approval.Vote(s["code"], vote["voter__username"], vote["answer"]) for s in current for vote in s["votes"]]
+    votes = [approval.Vote(s["code"], v["voter__username"], v["answer"]) for s in current for v in s["votes"]]
     demanded = [StageDemand(s["code"], s["group"], s["quorum"], 0, s["message"]) for s in current]
     stage = approval.open_stage(demanded, votes)
     if stage is None:

@@ -34,25 +34,32 @@ class Caller:
 
     def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Answer:
         """GET below /api/v1/, or of an absolute address as found in an answer."""
-        return _answer(Client().get(_path(path), query or None, headers=self._headers(headers)))
+        return _answer(_client().get(_path(path), query or None, headers=self._headers(headers)))
 
     def post(
         self, path: str, body: Any = None, headers: dict[str, str] | None = None, kind: str = "application/json"
     ) -> Answer:
         """POST a value as JSON; bytes go as they are."""
         raw = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
-        response = Client(raise_request_exception=False).post(
-            _path(path), raw, content_type=kind, headers=self._headers(headers)
-        )
-        return _answer(response)
+        return _answer(_client().post(_path(path), raw, content_type=kind, headers=self._headers(headers)))
 
     def verb(self, method: str, path: str) -> Answer:
         """Any other method."""
-        return _answer(Client().generic(method, _path(path), headers=self._headers(None)))
+        return _answer(_client().generic(method, _path(path), headers=self._headers(None)))
 
     def _headers(self, more: dict[str, str] | None) -> dict[str, str]:
         own = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         return {**own, **(more or {})}
+
+
+def _client() -> Client:
+    """A client without cookies. All share one handler: loading the middleware takes longer than most calls."""
+    client = Client()
+    client.handler = _shared.handler
+    return client
+
+
+_shared = Client()
 
 
 def _path(path: str) -> str:
