@@ -171,8 +171,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def to_json(value: msgspec.Struct) -> dict[str, Any]:
-    """Plain JSON of one of the shapes above; Decimal and dates become strings."""
-    plain: dict[str, Any] = msgspec.to_builtins(value, str_keys=True)
+    """Plain JSON of one of the shapes above, equal to what a database gives back of it: Decimal and dates become
+    strings, tuples lists."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return plain
 
 
