@@ -5,6 +5,7 @@ After an intended change: UPDATE_GOLDENS=1 pytest tests/crossplane/test_composit
 
 import base64
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,46 @@ def test_labels_of_a_claim_go_with_its_workload() -> None:
     run.claim["metadata"]["labels"] = {"portal.example.org/team": "search", "crossplane.io/composite": "chat"}
     service = run.until_composed().resources["llminferenceservice"].manifest["spec"]["forProvider"]["manifest"]
     assert service["metadata"]["labels"] == {"portal.example.org/team": "search"}
+
+
+def test_a_highly_available_qdrant_is_three_nodes_with_two_copies() -> None:
+    run = Run(example(QDRANT))
+    run.claim["spec"] |= {"highAvailability": True, "precision": "int8"}
+    resources = run.until_composed().resources
+    spec = resources["qdrant"].manifest["spec"]["forProvider"]["manifest"]["spec"]
+    container = spec["template"]["spec"]["containers"][0]
+    settings = {item["name"]: item.get("value") for item in container["env"]}
+    assert (spec["replicas"], settings["QDRANT__STORAGE__COLLECTION__REPLICATION_FACTOR"]) == (3, "2")
+    assert settings["QDRANT__CLUSTER__ENABLED"] == "true"
+    assert settings["QDRANT__STORAGE__COLLECTION__QUANTIZATION__SCALAR__TYPE"] == "int8"
+    # 11 GiB twice, over three pods.
+    assert container["resources"]["limits"] == {"memory": f"{22 * 1024 // 3}Mi"}
+    assert container["command"][4:] == ["http://documents-0.documents-peers:6335", "documents-peers"]
+    peers = resources["peers"].manifest["spec"]["forProvider"]["manifest"]
+    assert (peers["metadata"]["name"], peers["spec"]["clusterIP"]) == (spec["serviceName"], "None")
+    assert peers["spec"]["publishNotReadyAddresses"] is True, "peers look for each other before they are ready"
+
+
+def test_no_two_databases_share_a_name_on_their_cluster() -> None:
+    """One called like another's Service would take it over."""
+    names: list[tuple[str, str]] = []
+    for name in ("a", "a-peers", "a-qdrant", "a-key", "a-qdrant-peers"):
+        run = Run(example(QDRANT))
+        run.claim["metadata"]["name"] = name
+        for composed in run.until_composed().resources.values():
+            inner = composed.manifest.get("spec", {}).get("forProvider", {}).get("manifest")
+            if inner and inner["kind"] != "Namespace":
+                names.append((inner["kind"], inner["metadata"]["name"]))
+            names.append((f"here: {composed.manifest['kind']}", composed.manifest["metadata"]["name"]))
+    assert len(names) == len(set(names))
+
+
+def test_arguments_hold_nothing_that_a_shell_would_read() -> None:
+    """KServe's image gives them to `eval`. The schema lets no such character through to here."""
+    run = Run(example(MODEL))
+    run.claim["spec"]["model"]["quantization"] = "awq"
+    service = run.until_composed().resources["llminferenceservice"].manifest["spec"]["forProvider"]["manifest"]
+    args = service["spec"]["template"]["containers"][0]["args"]
+    assert args == ["--max-model-len=4096", "--max-num-seqs=8", "--quantization=awq"]
+    harmless = re.compile(r"[A-Za-z0-9=.:/_-]+")
+    assert all(harmless.fullmatch(text) for text in [*args, *service["spec"]["model"].values()])

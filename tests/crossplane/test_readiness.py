@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from cel_expr_python import cel
 from composition_function.contract import Outcome
 
 from tests.crossplane.samples import MODEL, PGVECTOR, PRODUCTION, QDRANT, Run, condition, example, fleet
@@ -190,3 +191,39 @@ def test_a_cluster_is_ready_if_it_can_be_reached(
 def test_an_accelerator_class_is_ready_by_itself() -> None:
     (item,) = [item for item in fleet() if item["metadata"]["name"] == "l4"]
     assert Run(item, []).step() == Outcome(ready=True)
+
+
+READY = [{"type": "Ready", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "status", "generation", "expected", "reason"),
+    [
+        (MODEL, "llminferenceservice", {"url": "http://a", "conditions": READY}, 1, True, "ready"),
+        (MODEL, "llminferenceservice", {}, 1, False, "no status yet"),
+        (MODEL, "llminferenceservice", {"conditions": READY, "observedGeneration": 1}, 2, False, "an older generation"),
+        (PGVECTOR, "postgres", {"phase": HEALTHY, "readyInstances": 2, "writeService": "s"}, 1, True, "ready"),
+        (PGVECTOR, "postgres", {"phase": HEALTHY, "readyInstances": 1}, 1, False, "the standby is missing"),
+        (PGVECTOR, "postgres", {"phase": "Setting up primary", "readyInstances": 2}, 1, False, "another phase"),
+        (PGVECTOR, "postgres", {}, 1, False, "no status yet"),
+        (QDRANT, "qdrant", {"readyReplicas": 1, "observedGeneration": 1}, 1, True, "ready"),
+        (QDRANT, "qdrant", {"readyReplicas": 0}, 1, False, "no pod is ready"),
+        (QDRANT, "qdrant", {"readyReplicas": 1, "observedGeneration": 1}, 2, False, "an older generation"),
+        (QDRANT, "qdrant", {}, 1, False, "no status yet"),
+    ],
+)
+def test_the_object_and_the_claim_agree_on_what_is_ready(
+    name: str, key: str, status: dict[str, Any], generation: int, expected: bool, reason: str
+) -> None:
+    """provider-kubernetes evaluates the query on the workload, its `object`; the function reads the same workload."""
+    run = Run(example(name))
+    run.until_composed()
+    if name == QDRANT:
+        run.report("service", {})
+    run.report(key, status, generation=generation)
+    environment = cel.NewEnv(variables={"object": cel.Type.DYN})
+    query = environment.compile(run.observed[key]["spec"]["readiness"]["celQuery"])
+    assert query.return_type() == cel.Type.BOOL, "provider-kubernetes refuses anything else"
+    workload = run.observed[key]["status"]["atProvider"]["manifest"]
+    assert query.eval(environment.Activation({"object": workload})).plain_value() is expected, reason
+    assert run.step().ready is expected, reason
