@@ -3,9 +3,9 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 FUNCTION := crossplane/composition-function
 # What is not in test-fast: see the markers in pyproject.toml.
-SLOW := slow or demo or browser or go or node
+SLOW := slow or demo or browser or go or node or crossplane
 
-.PHONY: demo serve test test-fast check format lock clean
+.PHONY: demo serve crossplane test test-fast check format lock clean
 .DELETE_ON_ERROR:
 
 # The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table. CONTROL_PLANE=… is passed on.
@@ -14,6 +14,10 @@ demo: .venv/installed-embedded
 
 serve: .venv/installed-embedded
 	$(BIN)/python manage.py serve
+
+# A real Crossplane and two workload clusters, without containers. Needs Go 1.26; builds once, for a quarter of an hour.
+crossplane: .venv/installed-crossplane
+	$(BIN)/python manage.py crossplane
 
 # Everything. The slow tests stay together in one process, the others run beside them.
 test: check

@@ -13,6 +13,7 @@ import sys
 WITHOUT_DATABASE = {
     "serve",
     "demo",
+    "crossplane",
     "help",
     "version",
     "--help",

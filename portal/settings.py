@@ -39,6 +39,12 @@ VARIABLES = (
         "PORTAL_STATE_DIR", kind.folder(BASE_DIR), "var", "Logs, embedded servers and the generated key live there"
     ),
     Variable(
+        "PORTAL_CACHE",
+        kind.folder(BASE_DIR),
+        None,
+        "`manage.py crossplane`: what takes long to build is kept there. Not set: .cache/portal in one's home",
+    ),
+    Variable(
         "SECRET_KEY",
         kind.text(32),
         None,
@@ -117,6 +123,7 @@ _given = kind.read(VARIABLES, os.environ)
 
 # --- where things are -------------------------------------------------------------------------------------------------
 STATE_DIR: Path = _given["PORTAL_STATE_DIR"]
+CACHE_DIR: Path = _given["PORTAL_CACHE"] or Path.home() / ".cache" / "portal"
 EMBEDDED_DATABASE = _given["DATABASE_URL"] is None
 EMBEDDED_BROKER = _given["BROKER_URL"] is None
 DATABASE_URL: str = _given["DATABASE_URL"] or addresses.postgres_url(addresses.postgres_folder(STATE_DIR))

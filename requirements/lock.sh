@@ -9,7 +9,8 @@ compile() {
     "$uv" pip compile -q --python-version 3.11 --python-platform linux --generate-hashes --no-emit-index-url --no-emit-find-links \
         --custom-compile-command "make lock" "$@"
 }
-compile pyproject.toml --extra embedded --extra dev -o requirements/dev.txt "$@"
+compile pyproject.toml --extra embedded --extra crossplane --extra dev -o requirements/dev.txt "$@"
 compile pyproject.toml --extra embedded -c requirements/dev.txt --no-annotate -o requirements/embedded.txt
+compile pyproject.toml --extra embedded --extra crossplane -c requirements/dev.txt --no-annotate -o requirements/crossplane.txt
 compile pyproject.toml -c requirements/dev.txt --no-annotate -o requirements/base.txt
 printf 'uv\n' | compile - --no-annotate -o requirements/bootstrap.txt "$@"

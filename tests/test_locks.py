@@ -52,7 +52,8 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
     wanted = {
         "base": project["dependencies"],
         "embedded": project["dependencies"] + extras["embedded"],
-        "dev": project["dependencies"] + extras["embedded"] + extras["dev"],
+        "crossplane": project["dependencies"] + extras["embedded"] + extras["crossplane"],
+        "dev": project["dependencies"] + extras["embedded"] + extras["crossplane"] + extras["dev"],
     }
     for name, requirements in wanted.items():
         pinned = {match[1] for match in PINNED.finditer((ROOT / "requirements" / f"{name}.txt").read_text())}
@@ -63,9 +64,10 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
 def test_everything_that_the_portal_imports_is_declared() -> None:
     """What is only installed by chance, as a dependency of another package, can vanish with it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
     declared = {
         re.match(r"[\w.-]+", text)[0].lower()  # type: ignore[index]
-        for text in project["dependencies"] + project["optional-dependencies"]["embedded"]
+        for text in project["dependencies"] + extras["embedded"] + extras["crossplane"]
     }
     packages = packages_distributions()
     for path in sorted((ROOT / "portal").rglob("*.py")):

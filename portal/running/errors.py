@@ -5,7 +5,9 @@ RunningError
 ├── AlreadyRunning    another supervisor has this state folder
 ├── PortTaken         somebody else listens there
 ├── NotReady          a process did not come up in time
-└── GaveUp            a process ended too often, too fast
+├── GaveUp            a process ended too often, too fast
+├── BuildFailed       a program of another project could not be built, or is not what it was
+└── ApiError          an API server refused, or did not answer
 """
 
 
@@ -31,3 +33,15 @@ class NotReady(RunningError):
 
 class GaveUp(RunningError):
     """A process ended too often, too fast."""
+
+
+class BuildFailed(RunningError):
+    """A program of another project could not be built, or its source is not what it was."""
+
+
+class ApiError(RunningError):
+    """An API server refused, or did not answer. `status` is HTTP's, None without an answer."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
