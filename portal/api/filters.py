@@ -16,6 +16,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from portal.domain.draft import SLUG
+from portal.domain.json_limits import pointer
 from portal.domain.schema import Problem
 from portal.services.errors import InvalidInput
 
@@ -91,7 +92,7 @@ def read(request: Request, filters: Sequence[Filter], also: Iterable[str] = ()) 
         each = known.get(name)
         if name not in allowed:
             message = f"there is no such parameter; known: {', '.join(allowed) or 'none'}"
-            problems.append(Problem(f"/query/{_shown(name)}", "unknown-parameter", message))
+            problems.append(Problem(pointer("query", _shown(name)), "unknown-parameter", message))
         elif len(values) != 1:
             problems.append(Problem(f"/query/{name}", "repeated", "give it once"))
         elif each is not None:

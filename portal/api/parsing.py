@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from rest_framework.parsers import BaseParser
 
 from portal.api.errors import BadRequest
-from portal.domain.json_limits import first_problem
+from portal.domain.json_limits import first_problem, pointer
 from portal.domain.schema import Problem
 from portal.services.errors import InvalidInput
 
@@ -50,10 +50,10 @@ def parse_json(raw: bytes) -> Any:
         # Python refuses to read integers of more than 4,300 digits.
         raise BadRequest("malformed-json", "The body holds a number of too many digits.") from None
     if found := first_problem(value):
-        pointer, code, message = found
-        if code == "too-deep":
-            raise BadRequest("malformed-json", f"{pointer}: {message}")
-        raise InvalidInput([Problem(pointer, code, message)])
+        problem = Problem(*found)
+        if problem.code == "too-deep":
+            raise BadRequest("malformed-json", f"{problem.pointer}: {problem.message}")
+        raise InvalidInput([problem])
     return value
 
 
@@ -110,12 +110,10 @@ def object_of(body: Any, members: set[str]) -> dict[str, Any]:
         raise InvalidInput([Problem("", "wrong-type", "send a JSON object")])
     known = ", ".join(sorted(members)) or "none"
     if unknown := sorted(set(body) - members):
-        raise InvalidInput([Problem(_step(name), "unknown-field", f"known members: {known}") for name in unknown[:50]])
+        raise InvalidInput(
+            [Problem(pointer(name), "unknown-field", f"known members: {known}") for name in unknown[:50]]
+        )
     return body
-
-
-def _step(name: str) -> str:
-    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
