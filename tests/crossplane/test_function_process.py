@@ -116,6 +116,22 @@ def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str])
     assert list(composed.results) == []
 
 
+def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> None:
+    """It is dropped before it is looked at; nothing else may go with it."""
+    claim, other = example(MODEL), example(MODEL)
+    other["metadata"] |= {"uid": "other", "annotations": {"a": "b"}, "managedFields": [{"manager": "core"}]}
+    placement = {"cluster": "eu-central-1", "pool": "l4", "region": "eu-central", "reasons": [{"code": "Chosen"}]}
+    other["status"] = {"placement": placement, "replicas": {"ready": 1, "total": 1}}
+    asked = stub.RunFunction(request_for(claim), timeout=10)
+    answer = stub.RunFunction(request_for(claim, asked, [*fleet(), other]), timeout=10)
+    assert status_of(answer)["placement"]["cluster"] == "us-east-1", "the other one's slot counts"
+    bare = {"kind": "ModelDeployment", "apiVersion": other["apiVersion"], "spec": other["spec"]}
+    without = stub.RunFunction(request_for(claim, asked, [*fleet(), bare]), timeout=10)
+    assert [result.message for result in without.results] == [
+        "left out: ModelDeployment ?: /metadata/name is missing; it must be a text that is not empty"
+    ]
+
+
 def test_it_becomes_ready_when_the_workload_is(stub: Any) -> None:
     claim = example(MODEL)
     answer = stub.RunFunction(request_for(claim), timeout=10)

@@ -109,3 +109,28 @@ def test_one_unreadable_claim_of_somebody_else_stops_nobody() -> None:
         "left out: ModelDeployment search-prod/assistant: /spec/replicas/max is missing; "
         "it must be an integer of at least 1"
     ]
+
+
+def test_every_answer_says_both_how_it_is_placed_and_how_the_workload_is() -> None:
+    """A condition that is left out keeps its old value in Crossplane, and would go on saying that all is well."""
+    run = Run(example(MODEL))
+    seen = []
+
+    def step() -> None:
+        outcome = run.step()
+        assert [c.type for c in outcome.conditions] == ["Placed", "WorkloadReady"]
+        seen.append(tuple(c.reason for c in outcome.conditions))
+
+    step()
+    step()
+    run.claim["spec"]["regions"] = ["the-moon"]
+    step()
+    run.observed = {}
+    del run.claim["status"]
+    step()
+    assert seen == [
+        ("Reserved", "NotComposed"),
+        ("Placed", "Progressing"),
+        ("HeldBack", "HeldBack"),
+        ("NoCapacity", "NotComposed"),
+    ]

@@ -7,11 +7,12 @@ import datetime
 from typing import Any
 
 import grpc
-from crossplane.function import logging, request, resource, response
+from crossplane.function import logging, resource, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from google.protobuf import struct_pb2 as structpb
 
-from composition_function.contract import Composed, Outcome, Request, Selector, SpecError
+from composition_function.contract import Composed, Manifest, Outcome, Request, Selector, SpecError
 from composition_function.kinds import KINDS
 from composition_function.objects import as_it_was
 
@@ -38,7 +39,7 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         if any(selector.name not in req.required_resources for selector in kind.requires):
             _answer(rsp, Outcome(resources={key: Composed(as_it_was(item)) for key, item in observed.items()}))
             return rsp
-        required = {s.name: request.get_required_resources(req, s.name) for s in kind.requires}
+        required = {s.name: [_light(i.resource) for i in req.required_resources[s.name].items] for s in kind.requires}
         try:
             outcome = kind.compose(Request(composite, observed, required))
         except SpecError as error:
@@ -47,6 +48,22 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         _answer(rsp, outcome)
         self._log.debug("composed", tag=req.meta.tag, kind=composite["kind"], ready=outcome.ready)
         return rsp
+
+
+# Parts of other objects that no decision looks at, and that are most of their size.
+_UNREAD = (("metadata", "managedFields"), ("metadata", "annotations"), ("status", "placement", "reasons"))
+
+
+def _light(source: structpb.Struct) -> Manifest:
+    """Another object as a dict, without what is not read of it: with many claims this is most of a call's time."""
+    for *path, last in _UNREAD:
+        node = source
+        for step in path:
+            # Looking a key up would add it.
+            node = node.fields[step].struct_value if step in node.fields else structpb.Struct()
+        node.fields.pop(last, None)
+    found: Manifest = resource.struct_to_dict(source)
+    return found
 
 
 def _require(rsp: fnv1.RunFunctionResponse, selector: Selector) -> None:

@@ -23,7 +23,7 @@ from composition_function.contract import (
     text,
 )
 from composition_function.placement import place
-from composition_function.slots import Placement, Step
+from composition_function.slots import Placement, Slot, Step
 
 
 @dataclass
@@ -51,29 +51,35 @@ def compose(request: Request, main: str, build: Build, observe: Observe) -> Outc
     outcome = Outcome(status={"placement": _status(request.composite, placement)}, warnings=complaints)
     outcome.conditions.append(_placed(request, placement))
     if placement.step is not Step.BOUND or placement.slot is None:
+        outcome.conditions.append(Condition("WorkloadReady", False, "NotComposed", "it has no slot to run in yet"))
         outcome.ttl = TTL_PENDING if placement.step is Step.REFUSED else TTL_NEXT_STEP
         return outcome
     if placement.held_back:
         outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
         outcome.status |= observe(request)
+        outcome.conditions.append(Condition("WorkloadReady", False, "HeldBack", "it runs as it was before the change"))
         outcome.ttl = TTL_PENDING
         return outcome
+    _compose_in(placement.slot, request, build, outcome)
+    return outcome
+
+
+def _compose_in(slot: Slot, request: Request, build: Build, outcome: Outcome) -> None:
+    """Fill the outcome with what the kind makes of a bound slot."""
     need = fleet.read_claim(request.composite).need
-    target = objects.Target(placement.slot, _provider_config(request, placement.slot.cluster), need.units)
-    built = build(request, target)
-    outcome.resources = built.resources
-    outcome.status |= built.status
+    built = build(request, objects.Target(slot, _provider_config(request, slot.cluster), need.units))
     waiting_for = built.waiting_for
     if waiting_for is None and "endpoint" not in built.status:
         # Its parts become ready one by one; without an address it is of use to nobody yet.
         waiting_for = "it has no address yet"
         all_ready(built.resources, waiting_for)
+    outcome.resources = built.resources
+    outcome.status |= built.status
     outcome.ready = waiting_for is None
     outcome.conditions.append(
         Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", waiting_for or "")
     )
     outcome.ttl = TTL_SETTLED if outcome.ready else TTL_PENDING
-    return outcome
 
 
 def _leave_alone(request: Request) -> Outcome:
