@@ -73,7 +73,7 @@ def test_a_wrong_value_names_variable_value_and_what_is_allowed(
 
 
 def test_every_variable_whose_values_are_limited_has_a_wrong_value_here() -> None:
-    free = {"PORTAL_STATE_DIR", "FLEET_PATH", "HTTP_BIND"}  # any text is a path or a host name
+    free = {"PORTAL_STATE_DIR", "PORTAL_CACHE", "FLEET_PATH", "HTTP_BIND"}  # any text is a path or a host name
     tested = {wrong[0] for wrong in WRONG} | {"OUTBOX_BACKOFF_SECONDS", "OUTBOX_BACKOFF_LIMIT_SECONDS"}
     tested |= {"WORKER_CONCURRENCY", "STUCK_AFTER_SECONDS"}
     assert {variable.name for variable in VARIABLES} == tested | free

@@ -39,7 +39,7 @@ def go_environment(cache: Path) -> dict[str, str]:
     The checksum database is not asked: every module is checked against sums that are written down.
     """
     own = {
-        "GOMODCACHE": str(cache / "gomod"),
+        "GOMODCACHE": str(cache / "go-modules"),
         "GOFLAGS": "-modcacherw",
         "GOWORK": "off",
         "GOTOOLCHAIN": "local",
@@ -88,6 +88,6 @@ def download(module: GoModule, cache: Path) -> Path:
     if answer["Sum"] != module.checksum:
         raise BuildFailed(
             f"{what} is not what it was: its checksum is {answer['Sum']}, expected {module.checksum}. "
-            f"Remove {cache / 'gomod'} if it may be damaged; else somebody has changed the module."
+            f"Remove {cache / 'go-modules'} if it may be damaged; else somebody has changed the module."
         )
     return Path(answer["Dir"])

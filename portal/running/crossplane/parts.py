@@ -60,6 +60,8 @@ def published_staging(source: Path) -> None:
     text, count = re.subn(
         r"^(\s*)(k8s\.io/[a-z-]+) => \./staging/src/\2$", rf"\1\2 => \2 {version}", file.read_text(), flags=re.MULTILINE
     )
+    # They ask for each other in that version, so Kubernetes has to as well.
+    text = re.sub(r"^(\s*k8s\.io/[a-z-]+) v0\.0\.0(?=\s)", rf"\1 {version}", text, flags=re.MULTILINE)
     if count < 20:
         raise BuildFailed(f"{KUBERNETES.path} {KUBERNETES.version}: go.mod replaces its libraries in another way now")
     file.write_text(text)
