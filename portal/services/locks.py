@@ -12,19 +12,35 @@ from portal.models import Instance, Request, Team
 MAX_DEPTH = 8  # of groups above a team; bootstrap refuses more
 
 
+# Rows are locked after they were sorted, so in that order: root first (PostgreSQL 18 documentation, SELECT, "The
+# Locking Clause", read 2026-12). One level more than is allowed is looked for, so that too deep is noticed.
+_CHAIN = """
+WITH RECURSIVE chain AS (
+    SELECT id, parent_id, 0 AS depth FROM portal_team WHERE id = %(team)s
+  UNION ALL
+    SELECT above.id, above.parent_id, chain.depth + 1
+    FROM chain JOIN portal_team above ON above.id = chain.parent_id
+    WHERE chain.depth < %(limit)s
+)
+SELECT team.* FROM chain JOIN portal_team team ON team.id = chain.id ORDER BY chain.depth DESC
+"""
+
+
 def team_chain(team: Team) -> list[Team]:
     """The team and every group above it, root first, without locks."""
-    chain = [team]
-    while chain[0].parent_id is not None:
-        chain.insert(0, Team.objects.get(pk=chain[0].parent_id))
-        if len(chain) > MAX_DEPTH:
-            raise ValueError(f"team {team.slug} has more than {MAX_DEPTH} groups above it")
-    return chain
+    return _chain(team, _CHAIN)
 
 
 def lock_team_chain(team: Team) -> list[Team]:
     """Lock what quota and budget of this team rest on: every group from the root down to the team."""
-    return [Team.objects.select_for_update(no_key=True).get(pk=member.pk) for member in team_chain(team)]
+    return _chain(team, _CHAIN + "FOR NO KEY UPDATE OF team")
+
+
+def _chain(team: Team, query: str) -> list[Team]:
+    chain = list(Team.objects.raw(query, {"team": team.pk, "limit": MAX_DEPTH}))
+    if len(chain) > MAX_DEPTH:
+        raise ValueError(f"team {team.slug} has more than {MAX_DEPTH} groups above it")
+    return chain
 
 
 def lock_request(request_id: uuid.UUID) -> Request:
