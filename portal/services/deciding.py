@@ -24,7 +24,7 @@ def gather(
     proposal: Proposal, chain: Sequence[Team], *, besides: Request | None = None, at: dt.datetime | None = None
 ) -> Inputs:
     """All inputs, as they are now. `besides`: the request itself, when it is decided again."""
-    bundle_digest = loading.active_bundle_digest()
+    bundle_digest, prices_digest = loading.active_digests()
     offering_digest = proposal.document.digest if proposal.document else None
     bundle = loading.bundle_by_digest(bundle_digest, offering_digest)
     own = ownership_of(proposal.kind, proposal.requester, proposal.made_for, proposal.team)
@@ -38,7 +38,7 @@ def gather(
         spec=proposal.spec,
         old=proposal.old,
         held=tuple(_held(proposal, chain, besides)),
-        prices=loading.price_rows(skus),
+        prices=loading.price_rows(prices_digest, skus) if prices_digest and skus else (),
         budgets=tuple(holding.budget_states(chain, besides=besides)) if skus else (),
         approvers=approvers,
         shared_approvers=shared,
@@ -74,11 +74,13 @@ def decision_of(request: Request) -> Decision:
 
 def open_stages(request: Request, decision: Decision) -> list[Stage]:
     """Write the demanded stages as the next round of this request."""
+    if not decision.stages:
+        return []
     last = request.stages.order_by("-round").first()
     number = last.round + 1 if last else 1
     now = timezone.now()
-    return [
-        Stage.objects.create(
+    return Stage.objects.bulk_create(
+        Stage(
             request=request,
             round=number,
             position=position,
@@ -89,7 +91,7 @@ def open_stages(request: Request, decision: Decision) -> list[Stage]:
             due_at=now + dt.timedelta(hours=demand.timeout_hours),
         )
         for position, demand in enumerate(decision.stages, start=1)
-    ]
+    )
 
 
 def proposal_of(request: Request) -> Proposal:
@@ -120,10 +122,10 @@ def demand_of(proposal: Proposal) -> dict[str, int]:
     return proposal.offering.measure(proposal.spec)
 
 
-def _skus(proposal: Proposal) -> set[str]:
+def _skus(proposal: Proposal) -> frozenset[str]:
     if proposal.kind != "Create" or proposal.offering is None:
-        return set()
-    return {key.sku for key in proposal.offering.price_keys(proposal.spec)}
+        return frozenset()
+    return frozenset(key.sku for key in proposal.offering.price_keys(proposal.spec))
 
 
 def _held(proposal: Proposal, chain: Sequence[Team], besides: Request | None) -> list[HeldLine]:

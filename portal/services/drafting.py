@@ -46,8 +46,8 @@ class Proposal:
 
     def facts(self) -> RequestFacts:
         """What policies see of it."""
-        groups = set(self.requester.groups.values_list("name", flat=True))
-        groups |= set(self.requester.memberships.values_list("team__slug", flat=True))
+        groups = self.requester.groups.order_by().values_list("name", flat=True)
+        groups = groups.union(self.requester.memberships.order_by().values_list("team__slug", flat=True))
         return RequestFacts(
             kind=self.kind,
             requester=self.requester.username,

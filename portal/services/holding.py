@@ -24,15 +24,15 @@ def held_lines(chain: Sequence[Team], dimensions: Sequence[str], *, besides: Req
 
     `besides`: a request whose own reservations don't count (it is being decided again).
     """
-    depth = {team.pk: place for place, team in enumerate(chain)}
-    rows = Quota.objects.filter(team__in=chain, dimension__in=dimensions).select_related("team")
+    found = Quota.objects.filter(team__in=chain, dimension__in=dimensions)
+    rows = {(row.team_id, row.dimension): row for row in found}
     own: Mapping[str, int] = _own_amounts(besides)
     lines = []
     for dimension in dimensions:
-        of_dimension = sorted((row for row in rows if row.dimension == dimension), key=lambda row: depth[row.team_id])
-        for row in of_dimension:
+        of_dimension = [(team, rows[team.pk, dimension]) for team in chain if (team.pk, dimension) in rows]
+        for team, row in of_dimension:
             held = row.reserved + row.used - own.get(dimension, 0)
-            lines.append(HeldLine(row.team.slug, dimension, held, row.limit))
+            lines.append(HeldLine(team.slug, dimension, held, row.limit))
         if not of_dimension:
             lines.append(HeldLine(chain[-1].slug, dimension, 0, None))
     return lines
@@ -40,16 +40,20 @@ def held_lines(chain: Sequence[Team], dimensions: Sequence[str], *, besides: Req
 
 def budget_states(chain: Sequence[Team], *, besides: Request | None = None) -> list[BudgetState]:
     """The budgets of the chain, root first, without what `besides` has committed."""
-    depth = {team.pk: place for place, team in enumerate(chain)}
-    rows = sorted(Budget.objects.filter(team__in=chain).select_related("team"), key=lambda row: depth[row.team_id])
+    rows = {row.team_id: row for row in Budget.objects.filter(team__in=chain)}
     own = Commitment.objects.filter(request=besides, released=False).first() if besides else None
     own_monthly = own.monthly if own else Decimal(0)
-    return [BudgetState(row.team.slug, row.currency, row.committed - own_monthly, row.soft, row.hard) for row in rows]
+    return [
+        BudgetState(team.slug, row.currency, row.committed - own_monthly, row.soft, row.hard)
+        for team in chain
+        if (row := rows.get(team.pk))
+    ]
 
 
-def reserve(request: Request, instance: Instance, demand: Mapping[str, int], quote: Quote | None) -> None:
-    """Hold the demand and the quote for an open request."""
-    chain = team_chain(request.team)
+def reserve(
+    request: Request, instance: Instance, demand: Mapping[str, int], quote: Quote | None, chain: Sequence[Team]
+) -> None:
+    """Hold the demand and the quote for an open request; `chain` is its team's, as it was locked."""
     for dimension, amount in sorted(demand.items()):
         Reservation.objects.create(
             request=request, instance=instance, team=request.team, dimension=dimension, amount=amount

@@ -6,7 +6,7 @@ of: what makes a file wrong (domain), nor of quotas and budgets (bootstrapping).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -136,17 +136,29 @@ def active_documents(kind: Document.Kind) -> list[ActiveDocument]:
 
 def active_offering(name: str) -> tuple[Offering, Document]:
     """The offering of this name as it governs now. Raises NotFound."""
-    row = ActiveDocument.objects.filter(kind=Document.Kind.OFFERING, name=name).select_related("document").first()
+    rows = ActiveDocument.objects.filter(kind=Document.Kind.OFFERING, name=name).select_related("document")
+    row = rows.defer("document__texts").first()  # they are long, and parsed already
     if row is None:
         raise NotFound("offering", name)
     return offering(row.document), row.document
 
 
-def price_rows(skus: Collection[str]) -> tuple[PriceRow, ...]:
-    """The rows of the active price list for these skus, in a stable order; none without a list."""
-    rows = Price.objects.filter(
-        document__in=ActiveDocument.objects.filter(kind=Document.Kind.PRICES).values("document"), sku__in=skus
-    ).order_by("sku", "region", "effective_from")
+def active_digests() -> tuple[str, str | None]:
+    """Digests of the active policy bundle and of the active price list (None: there is none).
+
+    Without a bundle nothing can be decided: ServiceError.
+    """
+    kinds = (Document.Kind.BUNDLE, Document.Kind.PRICES)
+    active = dict(ActiveDocument.objects.filter(kind__in=kinds, name=DEFAULT).values_list("kind", "document_id"))
+    if Document.Kind.BUNDLE not in active:
+        raise ServiceError("no-bundle", "No policy bundle is active. Load one with `manage.py bootstrap FILE`.")
+    return active[Document.Kind.BUNDLE], active.get(Document.Kind.PRICES)
+
+
+@lru_cache(maxsize=256)
+def price_rows(digest: str, skus: frozenset[str]) -> tuple[PriceRow, ...]:
+    """The rows of the price list of this digest for these skus, in a stable order."""
+    rows = Price.objects.filter(document=digest, sku__in=skus).order_by("sku", "region", "effective_from")
     return tuple(
         PriceRow(
             sku=row.sku,
@@ -161,14 +173,6 @@ def price_rows(skus: Collection[str]) -> tuple[PriceRow, ...]:
         )
         for row in rows
     )
-
-
-def active_bundle_digest() -> str:
-    """Digest of the active policy bundle. Without one nothing can be decided: ServiceError."""
-    row = ActiveDocument.objects.filter(kind=Document.Kind.BUNDLE, name=DEFAULT).first()
-    if row is None:
-        raise ServiceError("no-bundle", "No policy bundle is active. Load one with `manage.py bootstrap FILE`.")
-    return row.document_id
 
 
 def offering(document: Document) -> Offering:

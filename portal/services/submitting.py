@@ -71,7 +71,7 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submi
     decision = deciding.decide(inputs)
     instance = proposal.instance or _instance(proposal, decision)
     quote = decision.quote
-    request = Request.objects.create(
+    request = Request(
         kind=proposal.kind,
         state=RequestState.DRAFT.value,
         team=proposal.team,
@@ -97,7 +97,7 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submi
     verb = {"Allowed": Verb.ALLOW, "NeedsApproval": Verb.ASK, "Denied": Verb.DENY}[decision.outcome]
     data = {"decision": record.pk, "inputs": record.inputs_digest, "codes": [r.code for r in decision.reasons]}
     if decision.outcome != "Denied" and instance is not None and proposal.kind == "Create":
-        holding.reserve(request, instance, deciding.demand_of(proposal), quote)
+        holding.reserve(request, instance, deciding.demand_of(proposal), quote, chain)
     deciding.open_stages(request, decision)
     transitions.move(request, verb, actor=acting.user, data=data)
     if request.state == RequestState.APPROVED:
