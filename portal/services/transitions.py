@@ -31,10 +31,17 @@ def move(
     system: str = "",
     data: dict[str, Any] | None = None,
 ) -> None:
-    """One step, under the locks of the request and, if it holds anything, its team chain. May be IllegalTransition."""
+    """One step, under the locks of the request and, if it holds anything, its team chain. May be IllegalTransition.
+
+    A new request is stored by its first step, in the state that this brings; rows that name it may be there before,
+    since the database looks at foreign keys when the transaction ends.
+    """
     before = request.state
     request.state = next_state(before, verb).value
-    request.save(update_fields=["state", "failure_code", "failure_message", "changed_at"])
+    if request._state.adding:
+        request.save(force_insert=True)
+    else:
+        request.save(update_fields=["state", "failure_code", "failure_message", "changed_at"])
     journal.record(
         f"request.{verb}",
         actor=actor,
