@@ -82,7 +82,8 @@ class RequestDetail(Door):
     @extend_schema(**described.READ)
     def get(self, request: HttpRequest, request_id: uuid.UUID) -> Response:
         filters.read(request, ())
-        return Response(_shown(access.request_for(self.actor, request_id)))
+        row = access.request_values(self.actor, request_id, request_shapes.FIELDS)
+        return Response(request_shapes.requests([row])[0])
 
 
 class RequestTimeline(Door):
