@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cel_expr_python import cel
@@ -114,14 +114,16 @@ class Program:
         return _checked(plain, self.result, self.expression)
 
 
+_FITS: dict[Result, Callable[[Any], bool]] = {
+    Result.BOOL: lambda plain: isinstance(plain, bool),
+    Result.INT: lambda plain: isinstance(plain, int) and not isinstance(plain, bool),
+    Result.STRING: lambda plain: isinstance(plain, str),
+    Result.STRINGS: lambda plain: isinstance(plain, list) and all(isinstance(item, str) for item in plain),
+}
+
+
 def _checked(plain: Any, result: Result, expression: str) -> Any:
-    fits = {
-        Result.BOOL: isinstance(plain, bool),
-        Result.INT: isinstance(plain, int) and not isinstance(plain, bool),
-        Result.STRING: isinstance(plain, str),
-        Result.STRINGS: isinstance(plain, list) and all(isinstance(item, str) for item in plain),
-    }[result]
-    if not fits:
+    if not _FITS[result](plain):
         got = "null (a value that is absent)" if plain is None else type(plain).__name__
         raise CelError(f"the result must be {result.value}, got {got}", expression)
     if result is Result.STRING and len(plain) > MAX_RESULT_LENGTH:
