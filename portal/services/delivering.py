@@ -20,8 +20,8 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, OutboxRow, Request
 from portal.ports import Applied, ClaimRef, ControlPlane, RetryableError, TerminalError
 from portal.rendering.claim import ClaimFacts, render_claim
-from portal.rendering.names import claim_name
-from portal.services import deciding, holding, journal, loading, locks, outbox, transitions
+from portal.rendering.names import ANNOTATION_PREFIX, claim_name
+from portal.services import deciding, ending, holding, journal, loading, locks, outbox, transitions
 
 SYSTEM = "delivering"
 Planes = Callable[[str], ControlPlane]
@@ -53,21 +53,31 @@ def apply(row: OutboxRow, planes: Planes) -> None:
 
 
 def delete(row: OutboxRow, planes: Planes) -> None:
-    """Topic `delete`: ask the control plane to delete the claim. It is gone when it is observed to be."""
+    """Topic `delete`: ask the control plane to delete the claim. It is gone when it is observed to be; one that was
+    never made is gone at once."""
     request = Request.objects.select_related("instance").get(pk=row.payload["request"])
     instance = _begin_deletion(row, request)
     if instance is None:
         return
     plane = planes(instance.environment.control_plane)
     try:
-        plane.delete(claim_ref(instance), instance.claim_uid or None)
+        uid = instance.claim_uid or _uid_of_ours(plane, instance)
+        if uid:
+            plane.delete(claim_ref(instance), uid)
     except TerminalError as error:
         _refused(row, request.pk, error)
         return
     with transaction.atomic():
         outbox.acknowledge(row)
-        locked = locks.lock_request(request.pk)
-        journal.record("claim.delete", system=SYSTEM, request=locked, data={"uid": instance.claim_uid})
+        locks.lock_team_chain(request.team)
+        waiting = ending.lock_open_requests(instance)
+        instance = locks.lock_instance(instance.pk)
+        journal.record("claim.delete", system=SYSTEM, request=request, data={"uid": uid})
+        if not instance.claim_uid and not uid:
+            ending.end(instance, waiting, system=SYSTEM)
+        elif not instance.claim_uid:
+            instance.claim_uid = uid
+            instance.save(update_fields=["claim_uid"])
 
 
 def give_up(row: OutboxRow, error: RetryableError) -> None:
@@ -128,6 +138,16 @@ def _claim(instance: Instance) -> dict[str, Any]:
     return dict(instance.claim)
 
 
+def _uid_of_ours(plane: ControlPlane, instance: Instance) -> str:
+    """The uid of the claim that an attempt made without anybody noting it; empty when there is none of ours.
+
+    An object of that name whose label names another is a stranger's, and is left alone.
+    """
+    found = plane.get(claim_ref(instance))
+    ours = found is not None and found.labels.get(f"{ANNOTATION_PREFIX}instance") == str(instance.pk)
+    return found.uid if found is not None and ours else ""
+
+
 def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | None:
     """Decide again and freeze the claim; None when there is nothing to apply (any more)."""
     with transaction.atomic():
@@ -183,9 +203,15 @@ def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:
             outbox.acknowledge(row, "cancelled")
             return None
         instance = locks.lock_instance(request.instance.pk)
-        if request.state == RequestState.APPROVED:
+        first = request.state == RequestState.APPROVED
+        if first:
             outbox.cancel(row.lane, topics=["apply"])
             transitions.move(request, Verb.DELIVER, system=SYSTEM)
+        if instance.phase == InstancePhase.GONE:  # somebody else deleted its claim meanwhile
+            outbox.acknowledge(row)
+            transitions.move(request, Verb.FINISH, system=SYSTEM)
+            return None
+        if first:
             transitions.set_phase(instance, InstancePhase.DELETING, "Deletion was asked for.")
         return instance
 

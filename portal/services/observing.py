@@ -18,10 +18,9 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
 from portal.ports import Applied, ComposedObject, ObservedClaim
 from portal.rendering.names import ANNOTATION_PREFIX
-from portal.services import delivering, holding, locks, transitions
+from portal.services import delivering, ending, locks, transitions
 
 SYSTEM = "observing"
-OPEN = [RequestState.APPROVED.value, RequestState.DELIVERING.value]
 
 
 def instance_id_of(claim: ObservedClaim) -> uuid.UUID | None:
@@ -46,9 +45,11 @@ def observe(claim: ObservedClaim) -> bool:
         instance = locks.lock_instance(instance.pk)
         if instance.claim_uid and instance.claim_uid != claim.uid:
             return False
-        if not instance.claim_uid and request is not None:
-            delivering.mark_applied(request, instance, _applied(claim))
-        was_ready = not instance.requests.filter(kind="Create", state__in=OPEN).exists()
+        if not instance.claim_uid:
+            # Its label says whose it is, also when the request that made it was given up meanwhile.
+            creation = request or instance.requests.filter(kind="Create").latest("created_at")
+            delivering.mark_applied(creation, instance, _applied(claim))
+        was_ready = not instance.requests.filter(kind="Create", state__in=ending.OPEN).exists()
         assessment = claim_status.assess(claim, timezone.now(), settings.STUCK_AFTER_SECONDS, was_ready)
         instance.observed = _observed(claim)
         instance.composed = [_composed(each) for each in claim.composed]
@@ -67,20 +68,11 @@ def observe_gone(instance_id: uuid.UUID, uid: str = "") -> bool:
         return False
     with transaction.atomic():
         locks.lock_team_chain(found.team)
-        waiting = [locks.lock_request(pk) for pk in _open_request_ids(found)]
+        waiting = ending.lock_open_requests(found)
         instance = locks.lock_instance(instance_id)
         if instance.phase == InstancePhase.GONE or not instance.claim_uid or (uid and instance.claim_uid != uid):
             return False
-        deletions = [request for request in waiting if request.kind == "Delete"]
-        message = "Deleted." if deletions else "The claim was deleted by somebody other than the portal."
-        holding.release(instance)
-        transitions.set_phase(instance, InstancePhase.GONE, message)
-        for request in waiting:
-            if request.kind == "Delete" and request.state == RequestState.DELIVERING:
-                transitions.move(request, Verb.FINISH, system=SYSTEM)
-            elif request.state == RequestState.DELIVERING:
-                request.failure_code, request.failure_message = "deleted-before-ready", message
-                transitions.move(request, Verb.FAIL, system=SYSTEM, data={"code": "deleted-before-ready"})
+        ending.end(instance, waiting, system=SYSTEM)
     return True
 
 
@@ -112,10 +104,6 @@ def _phase(assessment: claim_status.Assessment) -> InstancePhase:
 def _open_creation(instance: Instance) -> Request | None:
     row = instance.requests.filter(kind="Create", state=RequestState.DELIVERING.value).first()
     return locks.lock_request(row.pk) if row else None
-
-
-def _open_request_ids(instance: Instance) -> list[uuid.UUID]:
-    return list(instance.requests.filter(state__in=OPEN).order_by("id").values_list("id", flat=True))
 
 
 def _applied(claim: ObservedClaim) -> Applied:
