@@ -58,7 +58,7 @@ class Api:
         """Sets members of an object's status, if the object is still the one that was found."""
         patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "status": status}
         content = json.dumps(patch)
-        parameters = {"fieldManager": manager}
+        parameters = {"fieldManager": manager, "fieldValidation": "Strict"}
         return self.call("PATCH", self.path(found) + "/status", content, "application/merge-patch+json", parameters)
 
     def create(self, path: str, body: Object) -> Object:

@@ -1,0 +1,205 @@
+"""The real core, this project's function and provider-kubernetes take example claims to Ready on workload clusters.
+
+Run: `python -m pytest -m crossplane tests/e2e_crossplane -s`. Times are printed, and bounded by an order of magnitude.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from portal.running.crossplane.access import server_from
+from portal.running.crossplane.controllers import ACTOR
+from portal.running.crossplane.kube import Api, Object, condition, eventually, is_true
+from portal.running.crossplane.layout import CONTROL_PLANE, MANIFESTS
+from portal.running.crossplane.plan import CLUSTERS, LocalControlPlane
+from portal.running.crossplane.reports import NOTE
+from portal.running.errors import ApiError
+from tests.e2e_crossplane.remains import Clusters
+
+GROUP = "aiplatform.example.org/v1alpha1"
+READY_WITHIN = 60.0  # seconds; seen: under 3
+GONE_WITHIN = 60.0
+
+
+def example(name: str, namespace: str) -> Object:
+    """An example claim that ships, in a namespace of the test's own."""
+    (path,) = MANIFESTS.glob(f"apis/*/examples/{name}.yaml")
+    claim: Object = yaml.safe_load(path.read_text())
+    claim["metadata"]["namespace"] = namespace
+    return claim
+
+
+def make_namespace(portal: Api, name: str) -> None:
+    """As the portal does it: with a create, which its role allows."""
+    portal.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def current(api: Api, claim: Object) -> Object | None:
+    """The claim as it is."""
+    return api.get(claim["apiVersion"], claim["kind"], claim["metadata"]["name"], claim["metadata"]["namespace"])
+
+
+def until_ready(portal: Api, claim: Object) -> Object:
+    """The claim once it is Ready and Synced for its newest generation; fails with what it says instead."""
+
+    def healthy() -> Object | None:
+        found = current(portal, claim)
+        generation = (found or {}).get("metadata", {}).get("generation")
+        ready = is_true(found, "Ready", "Synced") and condition(found, "Ready").get("observedGeneration") == generation
+        return found if ready else None
+
+    try:
+        return eventually("Ready", healthy, READY_WITHIN, every=0.02)
+    except Exception:
+        print(json.dumps((current(portal, claim) or {}).get("status"), indent=1))
+        raise
+
+
+def until_gone(portal: Api, claim: Object) -> None:
+    """Foreground deletion, as the portal asks for it, to its end."""
+    portal.delete(claim, "Foreground")
+    eventually("gone", lambda: current(portal, claim) is None, GONE_WITHIN, every=0.02)
+
+
+def test_everything_runs(plane: LocalControlPlane) -> None:
+    memory = plane.memory()
+    print(json.dumps({name: round(megabytes) for name, megabytes in memory.items()}), round(sum(memory.values())), "MB")
+    assert set(memory) == {
+        "etcd",
+        CONTROL_PLANE,
+        *CLUSTERS,
+        "kube-controller-manager",
+        "crossplane",
+        "composition-function",
+        "provider-kubernetes",
+        "workload-actor",
+    }
+
+
+def endpoint_of_model(claim: Object) -> None:
+    assert claim["status"]["endpoint"]["url"].startswith("http://"), claim["status"]
+    assert claim["status"]["endpoint"]["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+
+
+def endpoint_of_database(claim: Object) -> None:
+    assert claim["status"]["endpoint"]["host"].endswith(".svc"), claim["status"]
+    assert claim["status"]["memoryGiB"] > 0
+
+
+CASES = [
+    ("llama-3.1-8b-l4", ("serving.kserve.io/v1alpha2", "LLMInferenceService"), endpoint_of_model, "KServe"),
+    ("qdrant-5m-1536", ("apps/v1", "StatefulSet"), endpoint_of_database, "no operator"),
+    ("pgvector-3072-halfvec", ("postgresql.cnpg.io/v1", "Cluster"), endpoint_of_database, "CloudNativePG"),
+]
+
+
+@pytest.mark.parametrize(("name", "workload", "check", "reason"), CASES, ids=[case[0] for case in CASES])
+def test_an_example_becomes_ready_and_leaves_nothing_behind(
+    portal: Api,
+    clusters: Clusters,
+    name: str,
+    workload: tuple[str, str],
+    check: Callable[[Object], None],
+    reason: str,
+) -> None:
+    namespace = f"example-{name.replace('.', '-')}"
+    make_namespace(portal, namespace)
+    before = clusters.objects_in(namespace)
+    claim = example(name, namespace)
+    started = time.monotonic()
+    portal.apply(claim, manager="portal")
+    ready = until_ready(portal, claim)
+    print(f"{name}: Ready {time.monotonic() - started:.2f} s after it was applied")
+    check(ready)
+    cluster = ready["status"]["placement"]["cluster"]
+    assert NOTE in json.dumps(clusters.workload(cluster, *workload, namespace)["status"]), reason
+    there = clusters.objects_in(namespace)
+    assert set(before) < set(there)
+    started = time.monotonic()
+    until_gone(portal, claim)
+    print(f"{name}: gone {time.monotonic() - started:.2f} s after it was deleted; {len(there)} objects with it")
+    eventually("nothing is left", lambda: clusters.objects_in(namespace) == before, GONE_WITHIN)
+
+
+def test_a_workload_that_fails_says_why_in_the_claim(plane: LocalControlPlane, portal: Api, clusters: Clusters) -> None:
+    namespace = "example-failing"
+    make_namespace(portal, namespace)
+    claim = example("llama-3.1-8b-l4", namespace)
+    claim["metadata"]["name"] = "unlucky"
+    plane.layout.faults.write_text(json.dumps({"unlucky": "fail"}))
+    portal.apply(claim, manager="portal")
+
+    def said() -> bool:
+        return "Insufficient nvidia.com/gpu" in condition(current(portal, claim), "WorkloadReady").get("message", "")
+
+    eventually("the reason is in the claim", said, READY_WITHIN)
+    assert condition(current(portal, claim), "Ready")["status"] == "False"
+    plane.layout.faults.write_text("{}")
+    until_ready(portal, claim)
+    until_gone(portal, claim)
+
+
+REFUSED: list[tuple[str, str, dict[str, Any] | None, str]] = [
+    ("GET", "/api/v1/namespaces/crossplane-system/secrets", None, "kubeconfigs and keys are there"),
+    ("GET", "/api/v1/secrets", None, "connection secrets are the teams'"),
+    ("DELETE", "/api/v1/namespaces/crossplane-system", None, "it makes namespaces and never removes them"),
+    (
+        "DELETE",
+        "/apis/aiplatform.example.org/v1alpha1/inferenceclusters/eu-west-1",
+        None,
+        "the fleet is not the portal's",
+    ),
+    ("DELETE", "/apis/apiextensions.crossplane.io/v1/compositions/modeldeployments-kserve", None, "nor are offerings"),
+    (
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {
+            "metadata": {"name": "mine"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        },
+        "it can't give itself more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "reason"), REFUSED, ids=[case[3] for case in REFUSED])
+def test_the_portal_is_no_administrator(
+    portal: Api, method: str, path: str, body: dict[str, Any] | None, reason: str
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        portal.call(method, path, None if body is None else json.dumps(body))
+    assert caught.value.status == 403, reason
+
+
+def test_the_portal_may_not_write_a_claims_status(portal: Api) -> None:
+    claim = example("llama-3.1-8b-l4", "default")
+    with pytest.raises(ApiError) as caught:
+        portal.apply({**{k: claim[k] for k in ("apiVersion", "kind", "metadata")}, "status": {}}, status=True)
+    assert caught.value.status == 403
+
+
+def test_the_actor_may_not_change_a_workload(plane: LocalControlPlane) -> None:
+    with Api(server_from(plane.layout.kubeconfig(CLUSTERS[0], ACTOR))) as actor:
+        manifest = {
+            "apiVersion": "serving.kserve.io/v1alpha2",
+            "kind": "LLMInferenceService",
+            "metadata": {"name": "own", "namespace": "default"},
+            "spec": {"model": {"uri": "hf://a/b"}},
+        }
+        with pytest.raises(ApiError) as caught:
+            actor.apply(manifest)
+    assert caught.value.status == 403
+    assert not Path(plane.layout.kubeconfig(CONTROL_PLANE, ACTOR)).exists(), "it has no account where claims are"
+
+
+def test_the_fleets_clusters_are_reached(portal: Api) -> None:
+    for name in CLUSTERS:
+        found = portal.get(GROUP, "InferenceCluster", name)
+        assert is_true(found, "Ready", "Synced", "Reachable"), found
