@@ -6,6 +6,7 @@ or instance exist (services), whether the spec fits its schema (offerings), or w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import jsonschema_rs
@@ -101,18 +102,17 @@ def parse_draft(body: object) -> Draft | list[Problem]:
         return [Problem("/kind", "unknown-kind", f"kind is {shown}; it is one of {', '.join(BODIES)}")]
     if problem := _unfit_text(body):
         return [problem]
-    problems = [_problem(error, BODIES[kind]) for error in _validators[kind].iter_errors(body)]
+    problems = [each for error in _validators[kind].iter_errors(body) for each in _problems(error, BODIES[kind])]
     return problems[:50] or msgspec.convert(body, Draft)
 
 
-def _problem(error: jsonschema_rs.ValidationError, body: dict[str, Any]) -> Problem:
-    pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in error.instance_path)
+def _problems(error: jsonschema_rs.ValidationError, body: dict[str, Any]) -> Iterator[Problem]:
     keyword = str(error.schema_path[-1]) if error.schema_path else "invalid"
     holder: Any = body
     for step in list(error.schema_path)[:-1]:
         holder = holder[step]
-    message = "; ".join(problem.message for problem in describe(error, holder))
-    return Problem(pointer, _CODES.get(keyword, "invalid"), message[:500])
+    for found in describe(error, holder):
+        yield Problem(found.pointer, _CODES.get(keyword, "invalid"), found.message)
 
 
 _CODES = {

@@ -73,9 +73,12 @@ class DraftForm:
         return draft if isinstance(draft, Draft) else [*draft, *self._offering_problems(body)]
 
     def _offering_problems(self, body: dict[str, Any]) -> list[Problem]:
-        """What is wrong with the spec of a draft that is wrong elsewhere too: all is told at once."""
-        found = self.offering.validate(body.get("spec", {})) if self.offering else []
-        return [Problem(f"/spec{problem.pointer}", problem.code, problem.message) for problem in found]
+        """What is wrong with name and spec of a draft that is wrong elsewhere too: all is told at once."""
+        if self.offering is None:
+            return []
+        spec = [("/spec", problem) for problem in self.offering.validate(body.get("spec", {}))]
+        name = [("/name", problem) for problem in self.offering.check_name(body["name"], "")] if "name" in body else []
+        return [Problem(at + problem.pointer, problem.code, problem.message) for at, problem in [*name, *spec]]
 
     def show(self, problems: Iterable[Problem]) -> None:
         """Place each problem at its field (the nearest one above, else the whole form), once."""

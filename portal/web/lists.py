@@ -14,7 +14,7 @@ from portal.services.access import Actor, visible_audit, visible_instances, visi
 from portal.web import figures, timeline
 from portal.web.doors import page, show
 from portal.web.paging import choice, identifier, page_of, text
-from portal.web.waiting import WaitsFor, waits_for
+from portal.web.waiting import WaitsFor, waits_for_each
 
 KINDS = list(BODIES)
 STATES = [state.value for state in RequestState]
@@ -36,7 +36,8 @@ def title_of(request: Request) -> str:
 
 
 def request_rows(requests: list[Request]) -> list[RequestRow]:
-    return [RequestRow(request, title_of(request), waits_for(request)) for request in requests]
+    waits = waits_for_each(requests)
+    return [RequestRow(request, title_of(request), waits.get(request.pk)) for request in requests]
 
 
 @page("GET")

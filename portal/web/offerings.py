@@ -16,8 +16,8 @@ from portal.services import loading
 from portal.services.access import Actor, request_for
 from portal.web import drafts
 from portal.web.doors import page, show
-from portal.web.fields import MISSING, Field
-from portal.web.forms import create_form
+from portal.web.fields import Field
+from portal.web.forms import DraftForm, create_form
 from portal.web.paging import identifier
 
 
@@ -26,7 +26,6 @@ class SpecRow:
     """One field of an offering, for its reference table."""
 
     place: str
-    depth: int
     field: Field
 
 
@@ -41,8 +40,8 @@ def offering(request: HttpRequest, acting: Actor, name: str) -> HttpResponse:
     found, document = loading.active_offering(name)
     form = create_form(acting, found, document)
     spec = next(field for field in form.fields if field.pointer == "/spec")
-    rows = [SpecRow(each.pointer[6:].replace("/", "."), 0, each) for each in spec.walk() if each.widget != "group"]
-    return show(request, acting, "offering", {"offering": found, "rows": rows, "defaults": MISSING})
+    rows = [SpecRow(each.pointer[6:].replace("/", "."), each) for each in spec.walk() if each.widget != "group"]
+    return show(request, acting, "offering", {"offering": found, "rows": rows})
 
 
 @page("GET", "POST")
@@ -51,6 +50,7 @@ def create(request: HttpRequest, acting: Actor, name: str) -> HttpResponseBase:
     found, document = loading.active_offering(name)
     form = create_form(acting, found, document, _source(request, acting, name))
     context = _context(found, form)
+    context["prefilled"] = "from" in request.GET
     if request.method != "POST":
         return show(request, acting, "create", context)
     form.take(request.POST)
@@ -81,7 +81,7 @@ def _source(request: HttpRequest, acting: Actor, name: str) -> Request | None:
     return source if source.kind == "Create" and source.offering == name else None
 
 
-def _context(found: Offering, form: Any) -> dict[str, Any]:
+def _context(found: Offering, form: DraftForm) -> dict[str, Any]:
     address = f"/offerings/{found.name}/"
     return {
         "offering": found,

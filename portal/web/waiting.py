@@ -6,6 +6,8 @@ is always judged there. Reads only.
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
@@ -34,6 +36,16 @@ def waits_for(request: Request) -> WaitsFor | None:
     return WaitsFor(stage.group, stage.quorum - approving.approvals(stage), stage) if stage else None
 
 
+def waits_for_each(requests: Sequence[Request]) -> dict[uuid.UUID, WaitsFor]:
+    """The same for many requests at once, by id; those that wait for nobody are left out."""
+    waiting = [request for request in requests if request.state == RequestState.WAITING]
+    stages = Stage.objects.filter(pk__in=_open_stages(None).values("pk"), request__in=waiting)
+    return {
+        stage.request_id: WaitsFor(stage.group, stage.quorum - approving.approvals(stage), stage)
+        for stage in (stages.prefetch_related("votes") if waiting else [])
+    }
+
+
 def for_groups(acting: Actor) -> QuerySet[Request]:
     """Waiting requests whose open stage asks a group of this person, oldest first."""
     return Request.objects.filter(pk__in=_open_stages(acting.groups()).values("request")).order_by("created_at", "id")
@@ -50,8 +62,9 @@ def count(acting: Actor) -> int:
     return answerable(acting).count() if acting.groups() else 0
 
 
-def _open_stages(groups: list[str]) -> QuerySet[Stage]:
-    """The first stage of the last round that still lacks approvals, of waiting requests, if it asks one of `groups`."""
+def _open_stages(groups: list[str] | None) -> QuerySet[Stage]:
+    """The first stage of the last round that still lacks approvals, of waiting requests, if it asks one of `groups`
+    (None: whomever it asks)."""
     approved = Count("votes", filter=Q(votes__answer="approve"))
     later_round = Stage.objects.filter(request=OuterRef("request"), round__gt=OuterRef("round"))
     earlier = (
@@ -59,8 +72,9 @@ def _open_stages(groups: list[str]) -> QuerySet[Stage]:
         .annotate(approved=approved)
         .filter(approved__lt=F("quorum"))
     )
+    asked = {} if groups is None else {"group__in": groups}
     return (
-        Stage.objects.filter(request__state=RequestState.WAITING.value, group__in=groups)
+        Stage.objects.filter(request__state=RequestState.WAITING.value, **asked)
         .annotate(approved=approved)
         .filter(approved__lt=F("quorum"))
         .filter(~Exists(later_round), ~Exists(earlier))

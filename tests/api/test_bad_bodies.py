@@ -78,8 +78,8 @@ def test_a_body_of_one_hundred_thousand_keys_is_read_at_once(call_as: As) -> Non
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("an unknown kind", model_body(kind="Destroy"), "/kind", "unknown-kind"),
     ("a kind that is a list", model_body(kind=["Create"]), "/kind", "unknown-kind"),
-    ("an unknown member", model_body(priority=1), "", "unknown-field"),
-    ("no team", {k: v for k, v in model_body().items() if k != "team"}, "", "missing-field"),
+    ("an unknown member", model_body(priority=1), "/priority", "unknown-field"),
+    ("no team", {k: v for k, v in model_body().items() if k != "team"}, "/team", "missing-field"),
     ("a team that is a number", model_body(team=7), "/team", "wrong-type"),
     ("a team of the wrong form", model_body(team="Search Team"), "/team", "bad-format"),
     ("a name that is empty", model_body(""), "/name", "too-short"),

@@ -45,6 +45,13 @@ def test_the_query_agrees_with_the_rules(world: World) -> None:
     assert agreed > 8, "the case is not empty"
 
 
+def test_whom_it_waits_for_is_the_same_for_one_and_for_many(world: World) -> None:
+    requests = [_fresh(request) for request in some_requests()]
+    each = {request.pk: found for request in requests if (found := waiting.waits_for(request))}
+    assert waiting.waits_for_each(requests) == each
+    assert sorted(found.missing for found in each.values()) == [1, 1, 1, 1, 2, 2]
+
+
 def test_everything_that_waits_for_ones_groups_is_there_on_demand(sign_in: SignIn) -> None:
     some_requests()
     client = sign_in(OWN_APPROVER)

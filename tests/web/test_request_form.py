@@ -102,8 +102,9 @@ def test_a_refused_form_says_where_and_keeps_what_was_typed(
 def test_every_error_is_told_at_once(sign_in: SignIn) -> None:
     sent = model_form(spec_replicas_max="x", spec_contextLength="1", name="Nope", environment="")
     page = text_of(sign_in("ada").post(CREATE, sent))
-    for label in ("Maximum", "Context length", "Environment"):
-        assert re.search(rf'<a href="#[^"]+">{label}:', page), label
+    for label in ("Maximum", "Context length", "Environment", "Name"):
+        assert len(re.findall(rf'<a href="#[^"]+">{label}:', page)) == 1, label
+    assert "4 things need to be put right" in page
 
 
 def test_a_taken_name_is_said_at_the_name(sign_in: SignIn) -> None:
