@@ -1,7 +1,7 @@
 """Every Celery task: take an id, pick adapters, call one service. Nothing is decided here.
 
-A message may come twice or late (the broker's visibility timeout): the outbox's lease and lane lock sort that out. A broken
-broker loses nothing: rows stay due, and the next sweep hands them out again.
+A message may come twice or late (the broker's visibility timeout): the outbox's lease and lane lock sort that out. A
+broken broker loses nothing: rows stay due, and the next sweep hands them out again.
 """
 
 from __future__ import annotations
@@ -80,5 +80,3 @@ def _again(row: OutboxRow, error: RetryableError) -> str:
     else:
         delivering.give_up(row, error)
     return "given up"
-
-

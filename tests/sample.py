@@ -1,4 +1,4 @@
-"""The sample world (people, teams, quotas, budgets, prices, policies) that the demo begins with, and drafts to submit."""
+"""The sample world (people, teams, ceilings, prices, policies) that the demo begins with, and drafts to submit."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RequestList(Door):
     def get(self, request: HttpRequest) -> Response:
         found = pagination.read_filters(request, FILTERS)
         mine = found.pop(WAITING_FOR.lookup, None)
-        rows = inbox.waiting_for(self.actor) if mine else access.visible_requests(self.actor)
+        rows = inbox.answerable(self.actor) if mine else access.visible_requests(self.actor)
         page = pagination.page(request, rows.filter(**found).values(*request_shapes.FIELDS), pagination.NEWEST_FIRST)
         return Response(page.of(request_shapes.requests(page.rows)))
 

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.models import Request
 from portal.services import approving
+from portal.services import inbox as waiting
 from portal.services.access import Actor
-from portal.web import figures, waiting
+from portal.web import figures
 from portal.web.doors import page, show
 from portal.web.lists import title_of
 from portal.web.paging import page_of

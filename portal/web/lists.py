@@ -11,10 +11,10 @@ from portal.domain.draft import BODIES
 from portal.domain.lifecycle import InstancePhase, RequestState
 from portal.models import ActiveDocument, Document, Price, Request
 from portal.services.access import Actor, visible_audit, visible_instances, visible_requests, visible_teams
+from portal.services.inbox import WaitsFor, waits_for_each
 from portal.web import figures, timeline
 from portal.web.doors import page, show
 from portal.web.paging import choice, identifier, page_of, text
-from portal.web.waiting import WaitsFor, waits_for_each
 
 KINDS = list(BODIES)
 STATES = [state.value for state in RequestState]

@@ -19,12 +19,12 @@ from portal.rendering.claim import claim_yaml
 from portal.services import approving, loading, withdrawing
 from portal.services.access import Actor, request_for
 from portal.services.errors import InvalidInput
+from portal.services.inbox import waits_for
 from portal.services.locks import team_chain
 from portal.web import figures, timeline
 from portal.web.doors import page, show
 from portal.web.lists import title_of
 from portal.web.paging import page_of
-from portal.web.waiting import waits_for
 
 MAX_COMMENT = 4_000
 MOVING = {RequestState.APPROVED.value, RequestState.DELIVERING.value}  # goes on by itself: the page looks again

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 
 from portal.models import Request
 from portal.services import approving
+from portal.services import inbox as waiting
 from portal.services.access import Actor
-from portal.web import waiting
 from tests.sample import actor, model_body, quota_body
 from tests.web.conftest import SignIn
 from tests.world import OWN_APPROVER, SUPERUSER, World, submit
