@@ -64,7 +64,9 @@ def authority_in(folder: Path) -> Authority:
 def signing_key(path: Path) -> Path:
     """A private key in `path`, made at the first call."""
     if not path.exists():
-        write_private(path, _pem(ec.generate_private_key(ec.SECP256R1())))
+        key = ec.generate_private_key(ec.SECP256R1())
+        # kube-apiserver takes the public key out of this format, not out of PKCS8.
+        write_private(path, _pem(key, serialization.PrivateFormat.TraditionalOpenSSL))
     return path
 
 
@@ -116,7 +118,7 @@ def _private_key(pem: bytes) -> CertificateIssuerPrivateKeyTypes:
     return cast(CertificateIssuerPrivateKeyTypes, serialization.load_pem_private_key(pem, None))
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def _pem(
+    key: ec.EllipticCurvePrivateKey, layout: serialization.PrivateFormat = serialization.PrivateFormat.PKCS8
+) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, layout, serialization.NoEncryption())

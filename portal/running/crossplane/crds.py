@@ -17,6 +17,8 @@ from portal.running.crossplane.golang import download
 from portal.running.crossplane.parts import Definitions
 from portal.running.errors import BuildFailed
 
+SOURCE_ANNOTATION = "portal.aiplatform.example.org/source"
+
 
 @remembered
 def read(definitions: Definitions, cache: Path) -> tuple[dict[str, Any], ...]:
@@ -31,9 +33,38 @@ def read(definitions: Definitions, cache: Path) -> tuple[dict[str, Any], ...]:
 
 
 def installable(definitions: Definitions, cache: Path) -> list[dict[str, Any]]:
-    """The same without conversion webhooks, which nobody answers here; objects are written in the stored version."""
-    found = read(definitions, cache)
-    return [{**crd, "spec": {k: v for k, v in crd["spec"].items() if k != "conversion"}} for crd in found]
+    """The CRDs of `definitions.kinds`, as small as they can be without allowing anything else.
+
+    Only the stored version is served: for the others a conversion webhook would have to answer. Descriptions are left
+    out: KServe's CRD has 2 MB of text, which takes an API server many seconds to take in.
+    """
+    found = [crd for crd in read(definitions, cache) if crd["spec"]["names"]["kind"] in definitions.kinds]
+    source = f"{definitions.module.path}@{definitions.module.version}"
+    return [_small(crd, source) for crd in found]
+
+
+def _small(crd: dict[str, Any], source: str) -> dict[str, Any]:
+    spec = {key: value for key, value in crd["spec"].items() if key != "conversion"}
+    spec["versions"] = [
+        {**version, "schema": _without_descriptions(version["schema"])}
+        for version in crd["spec"]["versions"]
+        if version["storage"]
+    ]
+    metadata = {"name": crd["metadata"]["name"], "annotations": {SOURCE_ANNOTATION: source}}
+    return {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": metadata, "spec": spec}
+
+
+def _without_descriptions(schema: Any) -> Any:
+    """A property may be called `description`: that one is a schema, the text is not."""
+    if isinstance(schema, list):
+        return [_without_descriptions(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_descriptions(value)
+        for key, value in schema.items()
+        if key != "description" or not isinstance(value, str)
+    }
 
 
 def folder(definitions: Definitions, cache: Path) -> Path:

@@ -42,9 +42,21 @@ def namespace(api: Api, name: str) -> None:
 def definitions(api: Api, cache: Path, *wanted: Definitions) -> None:
     """Other projects' CRDs, until they are served."""
     manifests = [crd for each in wanted for crd in crds.installable(each, cache)]
-    _apply_all(api, manifests)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda m: eventually(_name(m), partial(_define, api, m), SERVED_WITHIN), manifests))
     for manifest in manifests:
         _until(api, CRD, "CustomResourceDefinition", manifest["metadata"]["name"], "Established")
+
+
+def _define(api: Api, crd: Object) -> Object:
+    """Creates a CRD, or replaces one of another version. Server-side apply of so large an object takes seconds."""
+    found = api.get(CRD, crd["kind"], crd["metadata"]["name"])
+    if found is None:
+        return api.create(f"/apis/{CRD}/customresourcedefinitions", crd)
+    annotations = found["metadata"].get("annotations", {})
+    if crd["metadata"]["annotations"].items() <= annotations.items():
+        return found
+    return api.replace({**crd, "metadata": {**found["metadata"], **crd["metadata"]}})
 
 
 def workload_cluster(api: Api, name: str, cache: Path) -> None:

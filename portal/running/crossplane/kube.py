@@ -65,6 +65,10 @@ class Api:
         """POST to a path."""
         return self.call("POST", path, json.dumps(body), "application/json", {})
 
+    def replace(self, manifest: Object) -> Object:
+        """PUT of a whole object; with metadata.resourceVersion only if it is still that one."""
+        return self.call("PUT", self.path(manifest), json.dumps(manifest))
+
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
         """An object, None if it is not there."""
         try:

@@ -44,10 +44,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Definitions:
-    """The folder of a Go module that holds CRDs."""
+    """The folder of a Go module that holds CRDs, and the kinds among them that are installed here."""
 
     module: GoModule
     folder: str
+    kinds: tuple[str, ...] = ()
 
 
 def published_staging(source: Path) -> None:
@@ -124,7 +125,12 @@ PROVIDER = Part(
 PARTS = (KUBE_APISERVER, CROSSPLANE_CORE, KUBE_CONTROLLER_MANAGER, PROVIDER)
 
 CROSSPLANE_CRDS = Definitions(CROSSPLANE, "cluster/crds")
-PROVIDER_CRDS = Definitions(PROVIDER_KUBERNETES, "package/crds")
-KSERVE_CRDS = Definitions(KSERVE, "config/crd/full/llmisvc")
-CLOUDNATIVE_PG_CRDS = Definitions(CLOUDNATIVE_PG, "config/crd/bases")
+# All of its kinds: it watches them, whether there are any or not.
+PROVIDER_CRDS = Definitions(
+    PROVIDER_KUBERNETES,
+    "package/crds",
+    ("Object", "ObservedObjectCollection", "ProviderConfig", "ProviderConfigUsage", "ClusterProviderConfig"),
+)
+KSERVE_CRDS = Definitions(KSERVE, "config/crd/full/llmisvc", ("LLMInferenceService",))
+CLOUDNATIVE_PG_CRDS = Definitions(CLOUDNATIVE_PG, "config/crd/bases", ("Cluster", "Backup", "ScheduledBackup"))
 DEFINITIONS = (CROSSPLANE_CRDS, PROVIDER_CRDS, KSERVE_CRDS, CLOUDNATIVE_PG_CRDS)

@@ -89,6 +89,7 @@ def _api_server(layout: Layout, binary: Path, ports: Mapping[str, int], name: st
         "etcd-certfile": str(pki / "tls.crt"),
         "etcd-keyfile": str(pki / "tls.key"),
         "bind-address": "127.0.0.1",
+        "advertise-address": "127.0.0.1",  # else it looks for a default route, which a laptop may not have
         "secure-port": str(ports[name]),
         "tls-cert-file": str(pki / "tls.crt"),
         "tls-private-key-file": str(pki / "tls.key"),
