@@ -138,11 +138,6 @@ class House:
             yield
             connection.rollback()
 
-    def blocked(self, words: str) -> bool:
-        """Whether some statement with these words waits for a lock."""
-        query = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
-        return bool(self.rows(query, f"%{words}%"))
-
     # --- its processes ------------------------------------------------------------------------------------------------
 
     def kill_worker(self) -> int:
