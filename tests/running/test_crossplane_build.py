@@ -216,3 +216,54 @@ def test_the_sums_are_of_the_version_that_is_built() -> None:
     versions = {line.split()[1].removesuffix("/go.mod") for line in parts.STAGING_SUMS.read_text().splitlines()}
     assert versions == {parts.KUBERNETES.version.replace("v1.", "v0.")}
     assert not parts.STAGING_SUMS.stat().st_mode & stat.S_IXUSR
+
+
+SHIPPED = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org, annotations: {tool: x}}
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+  conversion: {strategy: Webhook}
+  versions:
+    - {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          description: Much text.
+          properties:
+            description: {type: string, description: A property of that name.}
+            size: {type: integer, enum: [1, 2]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: others.example.org}
+spec: {group: example.org, names: {kind: Other, plural: others}, scope: Cluster, versions: []}
+---
+kind: CustomResourceDefinition
+metadata: {name: a-patch}
+spec: {preserveUnknownFields: false}
+"""
+
+
+def test_crds_are_installed_without_what_nobody_needs(cache: Path) -> None:
+    folder = cache / "crds-example.org+thing-v1.2.3"
+    folder.mkdir(parents=True)
+    (folder / "all.yaml").write_text(SHIPPED)
+    wanted = Definitions(MODULE, "crds", ("Thing",))
+    assert [crd["metadata"]["name"] for crd in crds.read(wanted, cache)] == ["things.example.org", "others.example.org"]
+    (crd,) = crds.installable(wanted, cache)
+    assert crd["metadata"]["annotations"] == {crds.SOURCE_ANNOTATION: "example.org/thing@v1.2.3"}
+    assert "conversion" not in crd["spec"]
+    (version,) = crd["spec"]["versions"]
+    assert version["name"] == "v1", "others would have to be converted"
+    assert version["schema"]["openAPIV3Schema"] == {
+        "type": "object",
+        "properties": {"description": {"type": "string"}, "size": {"type": "integer", "enum": [1, 2]}},
+    }
+    assert crds.read(wanted, cache)[0]["spec"]["conversion"], "what was read stays as it was"
