@@ -44,7 +44,7 @@ def apply(row: OutboxRow, planes: Planes) -> None:
         plane.ensure_namespace(instance.namespace, environment.creates_namespaces, labels)
         applied = plane.apply(_claim(instance))
     except TerminalError as error:
-        _refused(row, request.pk, error)
+        _refused(row, request.pk, error, may_exist=row.attempts > 1 and _may_exist(plane, request.pk))
         return
     with transaction.atomic():
         outbox.acknowledge(row)
@@ -216,8 +216,20 @@ def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:
         return instance
 
 
-def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError) -> None:
-    """The control plane will not take it: the request fails; a creation gives back what it held."""
+def _may_exist(plane: ControlPlane, request_id: uuid.UUID) -> bool:
+    """Whether an earlier attempt has made the claim, or nobody can say."""
+    instance = Request.objects.get(pk=request_id).instance
+    if instance is None or instance.claim is None:
+        return False
+    try:
+        return bool(_uid_of_ours(plane, instance))
+    except TerminalError:
+        return True
+
+
+def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError, *, may_exist: bool = False) -> None:
+    """The control plane will not take it: the request fails; a creation gives back what it held, unless an earlier
+    attempt came through: then that is held until the claim is gone."""
     with transaction.atomic():
         outbox.acknowledge(row, "failed")
         request = Request.objects.get(pk=request_id)
@@ -226,7 +238,10 @@ def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError) -> Non
         if request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
             return
         _fail(request, error.code, error.message)
-        transitions.give_back(request)
+        if not may_exist:
+            transitions.give_back(request)
+        elif request.instance is not None and not request.instance.claim_uid:
+            transitions.set_phase(request.instance, InstancePhase.STUCK, error.message)
 
 
 def _fail(request: Request, code: str, message: str) -> None:

@@ -127,13 +127,17 @@ def test_killed_with_everything_committed_and_nothing_acknowledged(house: House)
     until(lambda: delivery(house, request)[1] == "done", "a child of the worker has committed")
     [uid] = house.claims("kill-committed")
     killed = house.kill_worker()
-    tag, message = unacknowledged(house, delivery(house, request)[0])
+    row_id, _ = delivery(house, request)
+    tag, message = unacknowledged(house, row_id)
     house.worker_is_back(killed)
     went_on_by_itself(house, request, uid)
 
+    before = house.rows("SELECT outcome, attempts FROM portal_outboxrow WHERE id = %s", row_id)
+    assert before == [("done", 1)]
     with house.broker.client() as client:
         client.lpush("celery", json.dumps(message))
         until(lambda: not client.hexists("unacked", tag), "the message came again and was acknowledged")
+    assert house.rows("SELECT outcome, attempts FROM portal_outboxrow WHERE id = %s", row_id) == before
     went_on_by_itself(house, request, uid)
     assert house.rows("SELECT generation FROM embedded_object WHERE uid = %s", uid) == [(1,)]
 

@@ -215,6 +215,30 @@ def test_a_claim_of_a_request_that_was_given_up_is_still_known(plane: Plane, set
     assert (fresh(deletion).state, held("search")) == ("Done", (0, 0))
 
 
+def test_a_refusal_after_an_attempt_that_came_through_gives_nothing_back(plane: Plane) -> None:
+    """The first answer was lost, the second is no: the claim is there, and so is what it holds."""
+
+    def no_answer() -> None:
+        raise RetryableError("timeout", "no answer in time")
+
+    plane.then = no_answer
+    request = submit("ada", model_body())
+    assert work() == ["postponed"]
+    plane.errors.append(INVALID)
+    assert work() == ["done"]
+    assert (fresh(request).state, fresh(request).failure_code) == ("Failed", "claim-invalid")
+    assert (instance_of(request).phase, held("search")) == ("Stuck", (1, 0))
+    assert sees(request, plane)
+    assert (instance_of(request).phase, held("search")) == ("Ready", (0, 1))
+
+
+def test_a_refusal_after_attempts_that_did_not_gives_everything_back(plane: Plane) -> None:
+    plane.errors += [DOWN, INVALID]
+    request = submit("ada", model_body())
+    assert [work(), work()] == [["postponed"], ["done"]]
+    assert (fresh(request).state, instance_of(request).phase, held("search")) == ("Failed", "Gone", (0, 0))
+
+
 # --- twice, late, or rolled back --------------------------------------------------------------------------------------
 
 
