@@ -196,6 +196,7 @@ TEMPLATES: list[dict[str, Any]] = [
         "DIRS": [BASE_DIR / "portal" / "web" / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {"offerings": "portal.web.tags"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
