@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from portal.domain import strict_yaml
+from portal.rendering.names import ANNOTATION_PREFIX
 from portal.running.plan import ROOT
 from tests.e2e_embedded.house import House
 from tests.e2e_embedded.parts import until
@@ -52,14 +53,12 @@ def test_it_goes_the_whole_path_from_files_alone(house: House) -> None:
     assert [each["kind"] for each in instance["composed"]] == ["Object"]
     assert house.holds(instance["id"]) == (1, 1)
 
-    until(lambda: _entity(house, "lab"), "it is in the catalog feed")
+    until(lambda: _note(_entity(house, "lab"), "state") == "Ready", "it is in the catalog feed, Ready")
     entity = _entity(house, "lab")
     assert entity is not None
-    assert (entity["kind"], entity["spec"]["type"], entity["spec"]["lifecycle"]) == (
-        "Component",
-        "notebook",
-        "experimental",
-    )
+    spec = entity["spec"]
+    assert (entity["kind"], spec["type"], spec["lifecycle"]) == ("Component", "notebook", "experimental")
+    assert _note(entity, "endpoint-url") == instance["endpoint"]["url"]
     cursor = house.get("catalog-service", "catalog/entities/")["cursor"]
 
     house.delete("ada", instance["id"])
@@ -73,6 +72,12 @@ def test_it_goes_the_whole_path_from_files_alone(house: House) -> None:
 
 def _entity(house: House, title: str) -> dict[str, Any] | None:
     return next((entity for entity in house.entities().values() if entity["metadata"]["title"] == title), None)
+
+
+def _note(entity: dict[str, Any] | None, name: str) -> str | None:
+    """One of the portal's annotations."""
+    annotations = entity["metadata"]["annotations"] if entity else {}
+    return annotations.get(f"{ANNOTATION_PREFIX}{name}")
 
 
 def _removed(house: House, cursor: str, ref: str) -> bool:
