@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -32,11 +33,13 @@ class Authority:
         """Writes <prefix>.crt, <prefix>.key and ca.crt: a server's and a client's certificate for this machine."""
         folder.mkdir(parents=True, exist_ok=True)
         key = ec.generate_private_key(ec.SECP256R1())
-        issuer = x509.load_pem_x509_certificate(self.certificate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Crossplane's own authority lies in the country "Earth"
+            issuer = x509.load_pem_x509_certificate(self.certificate).subject
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         certificate = (
-            _builder(name, issuer.subject, key.public_key())
+            _builder(name, issuer, key.public_key())
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

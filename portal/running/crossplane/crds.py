@@ -5,6 +5,9 @@ They are kept in the cache as crds-<module>-<version>. Not in charge of: which (
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import shutil
 import tempfile
 from functools import cache as remembered
@@ -17,6 +20,7 @@ from portal.running.crossplane.golang import download
 from portal.running.crossplane.parts import Definitions
 from portal.running.errors import BuildFailed
 
+FORM = 1  # of what `installable` gives; another one when that changes
 SOURCE_ANNOTATION = "portal.aiplatform.example.org/source"
 
 
@@ -38,9 +42,18 @@ def installable(definitions: Definitions, cache: Path) -> list[dict[str, Any]]:
     Only the stored version is served: for the others a conversion webhook would have to answer. Descriptions are left
     out: KServe's CRD has 2 MB of text, which takes an API server many seconds to take in.
     """
-    found = [crd for crd in read(definitions, cache) if crd["spec"]["names"]["kind"] in definitions.kinds]
     source = f"{definitions.module.path}@{definitions.module.version}"
-    return [_small(crd, source) for crd in found]
+    key = hashlib.sha256(f"{FORM} {source} {definitions.folder} {definitions.kinds}".encode()).hexdigest()[:12]
+    path = cache / f"small-crds-{key}.json"  # parsing all that YAML again takes seconds
+    with contextlib.suppress(FileNotFoundError):
+        known: list[dict[str, Any]] = json.loads(path.read_text())
+        return known
+    found = [crd for crd in read(definitions, cache) if crd["spec"]["names"]["kind"] in definitions.kinds]
+    small = [_small(crd, source) for crd in found]
+    with tempfile.NamedTemporaryFile("w", dir=cache, suffix=".json", delete=False) as file:
+        json.dump(small, file)
+    Path(file.name).rename(path)
+    return small
 
 
 def _small(crd: dict[str, Any], source: str) -> dict[str, Any]:

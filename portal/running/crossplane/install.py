@@ -45,7 +45,10 @@ def definitions(api: Api, cache: Path, *wanted: Definitions) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda m: eventually(_name(m), partial(_define, api, m), SERVED_WITHIN), manifests))
     for manifest in manifests:
-        _until(api, CRD, "CustomResourceDefinition", manifest["metadata"]["name"], "Established")
+        spec = manifest["spec"]
+        for version in spec["versions"]:
+            served = partial(api.serves, f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+            eventually(f"{_name(manifest)} is served", served, SERVED_WITHIN)
 
 
 def _define(api: Api, crd: Object) -> Object:

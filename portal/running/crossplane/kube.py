@@ -108,6 +108,16 @@ class Api:
         except httpx.HTTPError as error:
             raise ApiError(f"{self.server.name}: watching {path}: {error}") from error
 
+    def serves(self, api_version: str, kind: str) -> bool:
+        """Whether objects of a kind can be had by now."""
+        try:
+            self._resource(api_version, kind)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
     def path(self, manifest: Object) -> str:
         """Where an object is."""
         meta = manifest["metadata"]
