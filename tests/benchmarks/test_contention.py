@@ -77,8 +77,8 @@ def test_submissions_for_one_quota(open_world: None, database_url: str, size: Si
     held = Quota.objects.get(team__slug="search", dimension="gpu.l4").reserved
     assert held == Reservation.objects.count() == next(number)
     for ours, theirs in measured.values():
-        assert theirs / ours < 1000
-        assert ours / alone > 0.1, "who waits for the row costs those who have it next to nothing"
+        assert theirs / ours < 2000  # some 150 on an idle machine, more where others want its processors too
+        assert ours / alone > 0.05, "who waits for the row costs those who have it next to nothing"
 
 
 def _in_turn(ours: Client, theirs: Client, clients: int, seconds: float) -> tuple[float, float]:
