@@ -6,6 +6,7 @@ a file that differs from what is there is refused where it would change a govern
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from portal.models import Budget, Environment, Membership, Quota, Team
 from portal.rendering.names import NamingError, check_namespace_rule
 from portal.services import holding, journal, loading
 from portal.services.errors import ServiceError
-from portal.services.locks import MAX_DEPTH, team_chain
+from portal.services.locks import team_chain
 
 SYSTEM = "bootstrap"
 _slug = {"type": "string", "pattern": r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}
@@ -156,8 +157,10 @@ def _team(row: dict[str, Any], users: dict[str, User]) -> None:
             "bootstrap-wrong", f"/teams/{row['slug']}: no group '{row['parent']}' above it; list groups before teams"
         )
     team, created = Team.objects.get_or_create(slug=row["slug"], defaults={"title": row["title"], "parent": parent})
-    if len(team_chain(team)) > MAX_DEPTH:
-        raise ServiceError("bootstrap-wrong", f"/teams/{row['slug']}: more than {MAX_DEPTH} groups deep")
+    try:
+        team_chain(team)
+    except ValueError as error:
+        raise ServiceError("bootstrap-wrong", f"/teams/{row['slug']}: {error}") from None
     if created:
         journal.record("team.create", system=SYSTEM, team=team, data={"parent": row.get("parent")})
     for member in row.get("members", []):
@@ -204,6 +207,9 @@ def _budget(row: dict[str, Any]) -> list[str]:
     team = _known_team(row["team"], "/budgets")
     if Budget.objects.filter(team=team).exists():
         return []
+    if Decimal(row["soft"]) > Decimal(row["hard"]):
+        lines = f"the soft line {row['soft']} is above the hard line {row['hard']}"
+        raise ServiceError("bootstrap-wrong", f"/budgets: {team.slug}: {lines}")
     Budget.objects.create(
         team=team,
         currency=row["currency"],
