@@ -5,6 +5,7 @@ Run: `python -m pytest -m crossplane tests/e2e_crossplane -s`. Times are printed
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from collections.abc import Callable
@@ -26,6 +27,9 @@ from tests.e2e_crossplane.remains import Clusters
 GROUP = "aiplatform.example.org/v1alpha1"
 READY_WITHIN = 60.0  # seconds; seen: under 3
 GONE_WITHIN = 60.0
+# provider-kubernetes doesn't believe that what it created less than 30 s ago is gone, and asks again after 1, 2, 4… up
+# to 60 s (crossplane-runtime v2.0.0, managed/reconciler.go, creationGracePeriod, read 2026-12-01).
+CREATION_GRACE = 31.0
 
 
 def example(name: str, namespace: str) -> Object:
@@ -93,6 +97,46 @@ def endpoint_of_database(claim: Object) -> None:
     assert claim["status"]["memoryGiB"] > 0
 
 
+class Claims:
+    """The example claims, applied once, and what was in their namespaces before."""
+
+    def __init__(self, portal: Api, clusters: Clusters) -> None:
+        self._portal, self._clusters = portal, clusters
+        self._before: dict[str, dict[str, str]] = {}
+        self._ready: dict[str, Object] = {}
+
+    def ready(self, name: str) -> Object:
+        """The claim, Ready; applied if it was not yet."""
+        if name not in self._ready:
+            namespace = f"example-{name.replace('.', '-')}"
+            make_namespace(self._portal, namespace)
+            self._before[name] = self._clusters.objects_in(namespace)
+            claim = example(name, namespace)
+            started = time.monotonic()
+            self._portal.apply(claim, manager="portal")
+            self._ready[name] = until_ready(self._portal, claim)
+            print(f"{name}: Ready {time.monotonic() - started:.2f} s after it was applied")
+        return self._ready[name]
+
+    def delete(self, name: str) -> None:
+        """Deletes it, and waits until nothing is left on any cluster."""
+        claim = self.ready(name)
+        namespace = claim["metadata"]["namespace"]
+        there = self._clusters.objects_in(namespace)
+        assert set(self._before[name]) < set(there)
+        time.sleep(max(0.0, CREATION_GRACE - age(claim)))
+        started = time.monotonic()
+        until_gone(self._portal, claim)
+        print(f"{name}: gone {time.monotonic() - started:.2f} s after it was deleted, with {len(there)} objects")
+        assert self._clusters.objects_in(namespace) == self._before[name], "nothing is left"
+
+
+def age(claim: Object) -> float:
+    """Seconds since its creation."""
+    created = dt.datetime.fromisoformat(claim["metadata"]["creationTimestamp"])
+    return (dt.datetime.now(dt.UTC) - created).total_seconds()
+
+
 CASES = [
     ("llama-3.1-8b-l4", ("serving.kserve.io/v1alpha2", "LLMInferenceService"), endpoint_of_model, "KServe"),
     ("qdrant-5m-1536", ("apps/v1", "StatefulSet"), endpoint_of_database, "no operator"),
@@ -100,50 +144,46 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def claims(portal: Api, clusters: Clusters) -> Claims:
+    return Claims(portal, clusters)
+
+
 @pytest.mark.parametrize(("name", "workload", "check", "reason"), CASES, ids=[case[0] for case in CASES])
-def test_an_example_becomes_ready_and_leaves_nothing_behind(
-    portal: Api,
+def test_an_example_becomes_ready(
+    claims: Claims,
     clusters: Clusters,
     name: str,
     workload: tuple[str, str],
     check: Callable[[Object], None],
     reason: str,
 ) -> None:
-    namespace = f"example-{name.replace('.', '-')}"
-    make_namespace(portal, namespace)
-    before = clusters.objects_in(namespace)
-    claim = example(name, namespace)
-    started = time.monotonic()
-    portal.apply(claim, manager="portal")
-    ready = until_ready(portal, claim)
-    print(f"{name}: Ready {time.monotonic() - started:.2f} s after it was applied")
+    ready = claims.ready(name)
     check(ready)
-    cluster = ready["status"]["placement"]["cluster"]
+    cluster, namespace = ready["status"]["placement"]["cluster"], ready["metadata"]["namespace"]
     assert NOTE in json.dumps(clusters.workload(cluster, *workload, namespace)["status"]), reason
-    there = clusters.objects_in(namespace)
-    assert set(before) < set(there)
-    started = time.monotonic()
-    until_gone(portal, claim)
-    print(f"{name}: gone {time.monotonic() - started:.2f} s after it was deleted; {len(there)} objects with it")
-    eventually("nothing is left", lambda: clusters.objects_in(namespace) == before, GONE_WITHIN)
 
 
-def test_a_workload_that_fails_says_why_in_the_claim(plane: LocalControlPlane, portal: Api, clusters: Clusters) -> None:
-    namespace = "example-failing"
-    make_namespace(portal, namespace)
-    claim = example("llama-3.1-8b-l4", namespace)
+@pytest.fixture(scope="module")
+def unlucky(plane: LocalControlPlane, portal: Api) -> Object:
+    """A claim whose model server finds no accelerator."""
+    make_namespace(portal, "example-failing")
+    claim = example("llama-3.1-8b-l4", "example-failing")
     claim["metadata"]["name"] = "unlucky"
     plane.layout.faults.write_text(json.dumps({"unlucky": "fail"}))
     portal.apply(claim, manager="portal")
+    return claim
 
+
+def test_a_workload_that_fails_says_why_in_the_claim(plane: LocalControlPlane, portal: Api, unlucky: Object) -> None:
     def said() -> bool:
-        return "Insufficient nvidia.com/gpu" in condition(current(portal, claim), "WorkloadReady").get("message", "")
+        return "Insufficient nvidia.com/gpu" in condition(current(portal, unlucky), "WorkloadReady").get("message", "")
 
     eventually("the reason is in the claim", said, READY_WITHIN)
-    assert condition(current(portal, claim), "Ready")["status"] == "False"
+    assert condition(current(portal, unlucky), "Ready")["status"] == "False"
     plane.layout.faults.write_text("{}")
-    until_ready(portal, claim)
-    until_gone(portal, claim)
+    until_ready(portal, unlucky)
+    portal.delete(unlucky, "Foreground")
 
 
 REFUSED: list[tuple[str, str, dict[str, Any] | None, str]] = [
@@ -203,3 +243,14 @@ def test_the_fleets_clusters_are_reached(portal: Api) -> None:
     for name in CLUSTERS:
         found = portal.get(GROUP, "InferenceCluster", name)
         assert is_true(found, "Ready", "Synced", "Reachable"), found
+
+
+@pytest.mark.parametrize("name", [case[0] for case in CASES])
+def test_a_deleted_claim_leaves_nothing_behind(claims: Claims, name: str) -> None:
+    claims.delete(name)
+
+
+def test_a_claim_that_is_deleted_at_once_goes_too(portal: Api, unlucky: Object) -> None:
+    """Within its creation grace the provider asks again and again, with growing pauses: up to a minute."""
+    portal.delete(unlucky, "Foreground")
+    eventually("gone", lambda: current(portal, unlucky) is None, 2 * GONE_WITHIN)
