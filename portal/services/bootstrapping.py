@@ -88,11 +88,8 @@ def bootstrap(file: Path, offerings: list[Path]) -> list[str]:
     Raises ServiceError with every problem; nothing was written then.
     """
     content = _read(file)
-    try:
-        with transaction.atomic():
-            return _load(content, file.parent, offerings)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ServiceError("bootstrap-wrong", f"{file}: {error}") from None
+    with transaction.atomic():
+        return _load(content, file.parent, offerings)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -125,11 +122,19 @@ def _load(content: dict[str, Any], folder: Path, offerings: list[Path]) -> list[
         notes += _budget(row)
     changed = loading.load_offerings(offerings, system=SYSTEM)
     notes += [f"offering {name} loaded" for name in changed]
-    bundle = loading.load_bundle((folder / content["bundle"]).read_text(encoding="utf-8"), system=SYSTEM)
-    review = loading.load_prices(
-        (folder / content["prices"]).read_text(encoding="utf-8"), bundle.currency, system=SYSTEM
-    )
+    bundle = loading.load_bundle(_text(content, "bundle", folder), system=SYSTEM)
+    review = loading.load_prices(_text(content, "prices", folder), bundle.currency, system=SYSTEM)
     return [*notes, *[f"needs review, never free: {line}" for line in review]]
+
+
+def _text(content: dict[str, Any], key: str, folder: Path) -> str:
+    path = folder / content[key]
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ServiceError(
+            "bootstrap-wrong", f"/{key}: {path} can't be read ({error}). Its path is relative to the bootstrap file"
+        ) from None
 
 
 def _user(row: dict[str, Any]) -> User:

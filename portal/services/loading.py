@@ -69,7 +69,7 @@ def load_all(roots: Sequence[Path], bundle: Path | None, prices: Path | None, *,
     """
     try:
         with transaction.atomic():
-            notes = [f"offering {name}: changed" for name in load_offerings(roots, system=system)]
+            notes = [f"offering {name}: taken in" for name in load_offerings(roots, system=system)]
             active = ActiveDocument.objects.filter(kind=Document.Kind.BUNDLE, name=DEFAULT).first()
             currency = ""
             if bundle is not None:

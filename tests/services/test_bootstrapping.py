@@ -92,6 +92,14 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path: Path, spoil: An
     assert (User.objects.count(), Team.objects.count(), AuditEvent.objects.count()) == (0, 0, 0), reason
 
 
+def test_a_copy_whose_paths_lead_nowhere_says_which_and_why(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(SAMPLE.read_text())
+    with pytest.raises(ServiceError, match="/bundle: .*relative to the bootstrap file"):
+        bootstrap(copy, settings.OFFERINGS_PATH)
+    assert User.objects.count() == 0
+
+
 def test_a_second_load_changes_nothing_and_says_where_the_file_is_behind(tmp_path: Path) -> None:
     content = sample()
     bootstrap(written(tmp_path, content), settings.OFFERINGS_PATH)

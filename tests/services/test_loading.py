@@ -40,7 +40,7 @@ def test_the_same_files_change_nothing(apis: Path) -> None:
 def test_an_edited_offering_governs_from_now_on_and_the_old_text_is_kept(apis: Path) -> None:
     before = ActiveDocument.objects.get(kind="offering", name="modeldeployments").document_id
     edit(apis / "modeldeployments" / "offering.yaml", "maxLength: 40", "maxLength: 30")
-    assert loading.load_all([apis], None, None, system="test") == ["offering modeldeployments: changed"]
+    assert loading.load_all([apis], None, None, system="test") == ["offering modeldeployments: taken in"]
     after = ActiveDocument.objects.get(kind="offering", name="modeldeployments").document_id
     assert before != after
     assert loading.offering_by_digest(before).naming.max_length == 40
@@ -57,7 +57,7 @@ def test_a_retired_offering_takes_no_requests_and_its_text_is_kept(apis: Path) -
         "  priceReviewers: {group: finance-approvers, quorum: 1, timeoutHours: 1}\n"
         "  quotaApprovers: {group: platform-admins, quorum: 1, timeoutHours: 1}\n"
     )
-    assert "offering modeldeployments: changed" in loading.load_all([apis], bundle, None, system="test")
+    assert "offering modeldeployments: taken in" in loading.load_all([apis], bundle, None, system="test")
     with pytest.raises(NotFound):
         submitting.submit(draft(model_body()), acting=actor("ada"))
     assert Document.objects.filter(kind="offering", name="modeldeployments").exists()

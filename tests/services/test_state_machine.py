@@ -171,6 +171,7 @@ class Books(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.django_db(transaction=True)
 def test_the_books_are_always_right() -> None:
     run_state_machine_as_test(
