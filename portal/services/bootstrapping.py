@@ -128,7 +128,7 @@ def _load(content: dict[str, Any], folder: Path, offerings: list[Path]) -> list[
 
 
 def _text(content: dict[str, Any], key: str, folder: Path) -> str:
-    path = folder / content[key]
+    path: Path = folder / content[key]
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

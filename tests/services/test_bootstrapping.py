@@ -95,7 +95,7 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path: Path, spoil: An
 def test_a_copy_whose_paths_lead_nowhere_says_which_and_why(tmp_path: Path) -> None:
     copy = tmp_path / "copy.yaml"
     copy.write_text(SAMPLE.read_text())
-    with pytest.raises(ServiceError, match="/bundle: .*relative to the bootstrap file"):
+    with pytest.raises(ServiceError, match=r"/bundle: .*relative to the bootstrap file"):
         bootstrap(copy, settings.OFFERINGS_PATH)
     assert User.objects.count() == 0
 
