@@ -246,9 +246,9 @@ def _lines(
 
 def _line(sku: str, quantity: int, place: str, rows: Sequence[PriceRow], currency: str) -> CostLine:
     if not rows:
-        problem = f"needs review: the price list has no price for {sku} in {place}"
+        problem = f"needs review: the price list has no price for {sku} {_named(place)}"
         return CostLine(sku, quantity, "", None, place, None, "", problem)
-    row = max(rows, key=_newest)
+    row = max(rows, key=lambda row: _newest(row, currency))
     if row.currency != currency:
         problem = f"needs review: {sku} in {place} is priced in {row.currency}, and the quote is in {currency}"
     elif row.unit not in UNITS:
@@ -263,10 +263,14 @@ def _line(sku: str, quantity: int, place: str, rows: Sequence[PriceRow], currenc
     return CostLine(sku, quantity, row.unit, None, place, None, row.source, problem)
 
 
-def _newest(row: PriceRow) -> tuple[dt.date, bool, Decimal, str]:
-    """Of two rows from the same day (two lists) an unknown price wins, then the dearer one."""
-    unknown = row.price is None or not row.price.is_finite()
-    return (row.effective_from, unknown, _sortable(row), row.source)
+def _named(place: str) -> str:
+    return "in any region" if place == EVERYWHERE else f"in {place}"
+
+
+def _newest(row: PriceRow, currency: str) -> tuple[dt.date, bool, Decimal, str, str]:
+    """Of two rows from the same day (two lists) one that can't be quoted wins, then the dearer one."""
+    unknown = row.price is None or not row.price.is_finite() or row.currency != currency
+    return (row.effective_from, unknown, _sortable(row), row.source, f"{row.currency} {row.unit}")
 
 
 def _sortable(row: PriceRow) -> Decimal:

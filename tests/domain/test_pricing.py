@@ -134,6 +134,8 @@ QUOTES = [
     ([row(price="9", region="a")], ["a", "b"], None, "b", "no price where it might go"),
     ([row(since="2027-01-01")], ["a"], None, "a", "only future prices"),
     ([row(currency="USD")], ["a"], None, "a", "another currency"),
+    ([row(), row(currency="USD")], ["a"], None, "a", "two rows of one day, one in another currency, in either order"),
+    ([row(currency="USD"), row()], ["a"], None, "a", "the same the other way round"),
     ([], [], None, "*", "no prices at all"),
     ([row(price="0")], ["a"], None, "a", "a price of 0 that got into a list somehow"),
     ([row(price="-1")], ["a"], None, "a", "a negative one"),
