@@ -54,14 +54,16 @@ def _message(line: BudgetLine, mark: Decimal, name: str, quote: Quote) -> str:
         return (
             f"{line.team} has committed {money(line.before, line.currency)} a month of its {name} line of "
             f"{money(mark, line.currency)}; nothing more fits, and the price of this is unknown"
+            f"{'. Ask a platform admin for a larger budget' if name == 'hard' else ''}"
         )
     room = max(Decimal(0), mark - line.before)
-    return (
+    message = (
         f"{line.team} would commit {money(line.after, line.currency)} a month, over its {name} line of "
-        f"{money(mark, line.currency)}; this costs up to {money(quote.monthly, line.currency)}, "
-        f"and {money(room, line.currency)} fits without it. Ask for less, or for a budget of "
-        f"{money(line.after, line.currency)}"
+        f"{money(mark, line.currency)}; {f'up to {money(room, line.currency)}' if room else 'nothing more'} fits"
     )
+    if name == "soft":
+        return f"{message} without approval"
+    return f"{message}. Ask for less, or ask a platform admin for a budget of {money(line.after, line.currency)}"
 
 
 def money(amount: Decimal, currency: str) -> str:

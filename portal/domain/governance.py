@@ -79,7 +79,7 @@ def decide(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> Decisio
     found.reasons += approval.unsatisfiable(stages, inputs.approvers, inputs.shared_approvers)
     outcome: Outcome = "Denied" if found.denied() else "NeedsApproval" if stages else "Allowed"
     if outcome == "Allowed":
-        found.reasons.append(_within(figures))
+        found.reasons.append(_within(inputs, figures))
     return Decision(outcome, tuple(found.reasons), stages, figures.usage, figures.quote, figures.budgets)
 
 
@@ -164,10 +164,11 @@ def _figures(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> _Figu
     keys, regions = offering.price_keys(inputs.spec), offering.regions(inputs.spec)
     quote = pricing.quote(keys, regions, inputs.prices, inputs.at, bundle.currency, bundle.valid_days)
     budgets = budget.budget_lines(inputs.budgets, quote)
-    reasons = [*quota.check_usage(usage), *budget.check_budgets(budgets, quote)]
+    reasons = [*quota.check_usage(team, usage), *budget.check_budgets(budgets, quote)]
     if quote.monthly is None:
         problems = dict.fromkeys(line.problem for line in quote.lines if line.problem)
-        message = f"its cost is unknown, and so has to be reviewed: {'; '.join(problems)}"
+        told = "; ".join(problem.removeprefix("needs review: ") for problem in problems)
+        message = f"its cost is unknown, and so has to be reviewed: {told}"
         reasons.append(Reason("price-unknown", "approve", message))
     return _Figures(usage, quote, budgets, tuple(reasons))
 
@@ -277,8 +278,10 @@ def _add_built_in_stages(inputs: Inputs, figures: _Figures, bundle: Bundle, foun
             found.stages.append(who.stage(code, "; ".join(messages)))
 
 
-def _within(figures: _Figures) -> Reason:
+def _within(inputs: Inputs, figures: _Figures) -> Reason:
     """Why nobody had to be asked, with the figures."""
+    if inputs.request.kind == "Delete":
+        return Reason("within-policy", "note", "no policy speaks against the deletion")
     parts = [_line(line) for line in quota.tightest(figures.usage).values()]
     if figures.quote is not None and figures.quote.monthly is not None:
         parts.append(f"it costs up to {budget.money(figures.quote.monthly, figures.quote.currency)} a month")

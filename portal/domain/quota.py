@@ -35,12 +35,15 @@ def fits(line: UsageLine) -> bool:
     return line.after == line.before or (line.limit is not None and line.after <= line.limit)
 
 
-def check_usage(lines: Iterable[UsageLine]) -> tuple[Reason, ...]:
-    """A denial for each line that doesn't fit, none left out: `quota-exceeded`, or `quota-missing` without a limit."""
-    return tuple(_refusal(line) for line in lines if not fits(line))
+def check_usage(team: str, lines: Iterable[UsageLine]) -> tuple[Reason, ...]:
+    """A denial for each line that doesn't fit, none left out: `quota-exceeded`, or `quota-missing` without a limit.
+
+    `team` is the one that asks: it can ask for its own quota, and not for that of a group above it.
+    """
+    return tuple(_refusal(team, line) for line in lines if not fits(line))
 
 
-def _refusal(line: UsageLine) -> Reason:
+def _refusal(team: str, line: UsageLine) -> Reason:
     asked = line.after - line.before
     if line.limit is None:
         message = (
@@ -49,10 +52,16 @@ def _refusal(line: UsageLine) -> Reason:
         )
         return Reason("quota-missing", "deny", message)
     room = max(0, line.limit - line.before)
-    message = (
-        f"{line.team} holds {line.before} of {line.limit} {line.dimension}; you asked for {asked}, "
-        f"{f'up to {room}' if room else 'none'} {'fits' if room < 2 else 'fit'}. "
+    own = line.team == team
+    way_out = (
         f"Ask for a quota of {line.after} or free some"
+        if own
+        else f"Its members or a platform admin can ask for a quota of {line.after}"
+    )
+    message = (
+        f"{line.team}{'' if own else f', the group above {team},'} holds {line.before} of {line.limit} "
+        f"{line.dimension}; you asked for {asked}, {f'up to {room}' if room else 'none'} "
+        f"{'fits' if room < 2 else 'fit'}. {way_out}"
     )
     return Reason("quota-exceeded", "deny", message)
 
@@ -92,6 +101,9 @@ def check_change(team: str, dimension: str, old: int | None, new: int, held: Ite
         reasons.append(Reason("quota-below-held", "deny", message, "/spec/limit"))
     for row in lines:
         if row.team != team and row.limit is not None and row.limit < new:
-            message = f"{row.team}, above {team}, has {row.limit} {dimension}: no more than that can be used"
+            message = (
+                f"{row.team}, the group above {team}, has only {row.limit} {dimension}: no more than that can be used, "
+                f"whatever the quota of {team} says. Its members or a platform admin can ask for more"
+            )
             reasons.append(Reason("quota-above-parent", "note", message, "/spec/limit"))
     return tuple(reasons)

@@ -55,8 +55,16 @@ def test_the_message_says_what_would_have_fitted() -> None:
     (reason,) = check_budgets(budget_lines([budget("search", "1000", "3000", "4500.5")], asked), asked)
     assert reason.effect == "deny"
     assert reason.message == (
-        "search would commit 5000.00 EUR a month, over its hard line of 4500.50 EUR; this costs up to 4000.00 EUR, "
-        "and 3500.50 EUR fits without it. Ask for less, or for a budget of 5000.00 EUR"
+        "search would commit 5000.00 EUR a month, over its hard line of 4500.50 EUR; up to 3500.50 EUR fits. "
+        "Ask for less, or ask a platform admin for a budget of 5000.00 EUR"
+    )
+
+
+def test_over_a_soft_line_nobody_has_to_ask_for_another_budget() -> None:
+    asked = quote("10")
+    (reason,) = check_budgets(budget_lines([budget("search", "80", "80", "100")], asked), asked)
+    assert reason.message == (
+        "search would commit 90.00 EUR a month, over its soft line of 80.00 EUR; nothing more fits without approval"
     )
 
 

@@ -265,7 +265,9 @@ def test_an_unknown_price_is_reviewed_and_never_free() -> None:
     found = decided(bundle_of(), prices=())
     assert found.outcome == "NeedsApproval"
     assert [(s.code, s.group) for s in found.stages] == [("price-unknown", "finance-approvers")]
-    assert "the price list has no price for gpu.l4 in *" in found.stages[0].message
+    assert found.stages[0].message == (
+        "its cost is unknown, and so has to be reviewed: the price list has no price for gpu.l4 in any region"
+    )
     assert found.quote is not None
     assert found.quote.monthly is None
 
@@ -327,6 +329,7 @@ def test_one_person_in_two_groups_is_one_person() -> None:
 
 def test_a_deletion_takes_nothing_and_costs_nothing() -> None:
     found = decided(kind="Delete", old=L4, held=(), prices=(), budgets=(budget("9", "1", "2"),))
+    assert [reason.message for reason in found.reasons] == ["no policy speaks against the deletion"]
     assert (found.outcome, found.usage, found.quote, found.budgets) == ("Allowed", (), None, ())
     assert codes(found, "note") == ["within-policy"]
 

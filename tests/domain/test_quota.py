@@ -14,10 +14,19 @@ H100 = "gpu.h100-80gb"
 
 def test_the_message_says_what_would_have_fitted() -> None:
     lines = usage_lines("search", {H100: 4}, [HeldLine("search", H100, held=6, limit=8)])
-    (reason,) = check_usage(lines)
+    (reason,) = check_usage("search", lines)
     assert reason.code == "quota-exceeded"
     assert reason.message == (
         "search holds 6 of 8 gpu.h100-80gb; you asked for 4, up to 2 fit. Ask for a quota of 10 or free some"
+    )
+
+
+def test_a_group_above_is_not_ones_own_to_ask_for() -> None:
+    lines = usage_lines("search", {H100: 4}, [HeldLine("acme", H100, held=6, limit=8), HeldLine("search", H100, 0, 8)])
+    (reason,) = check_usage("search", lines)
+    assert reason.message == (
+        "acme, the group above search, holds 6 of 8 gpu.h100-80gb; you asked for 4, up to 2 fit. "
+        "Its members or a platform admin can ask for a quota of 10"
     )
 
 
@@ -45,11 +54,11 @@ def test_every_failing_line_is_named(
     held: list[tuple[str, str, int, int | None]], demand: dict[str, int], codes: list[str], reason: str
 ) -> None:
     lines = usage_lines("search", demand, [HeldLine(*row) for row in held])
-    assert [r.code for r in check_usage(lines)] == codes, reason
+    assert [r.code for r in check_usage("search", lines)] == codes, reason
 
 
 def test_a_full_line_says_that_none_fits() -> None:
-    (reason,) = check_usage([UsageLine("search", H100, before=9, after=10, limit=8)])
+    (reason,) = check_usage("search", [UsageLine("search", H100, before=9, after=10, limit=8)])
     assert "none fits. Ask for a quota of 10" in reason.message
 
 
@@ -70,7 +79,7 @@ ROWS = st.builds(
 @given(st.lists(ROWS, max_size=6), st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(0, 20)))
 def test_without_a_refusal_no_line_overshoots(rows: list[HeldLine], demand: dict[str, int]) -> None:
     lines = usage_lines("search", demand, rows)
-    refused = check_usage(lines)
+    refused = check_usage("search", lines)
     assert len(refused) == sum(not fits(line) for line in lines)
     assert {line.dimension for line in lines} == set(demand), "each dimension that is asked for has a line"
     if not refused:
@@ -107,5 +116,6 @@ def test_a_quota_change(old: int | None, new: int, held: int, codes: list[str], 
 def test_a_quota_above_its_parent_is_told_not_refused() -> None:
     found = check_change("search", H100, 2, 16, [HeldLine("org", H100, 2, 8), HeldLine("search", H100, 2, 2)])
     assert [(r.code, r.effect) for r in found] == [("quota-above-parent", "note")]
-    assert "org, above search, has 8" in found[0].message
+    assert "org, the group above search, has only 8" in found[0].message
+    assert "Its members or a platform admin can ask for more" in found[0].message
     assert check_change("search", H100, 2, 8, [HeldLine("org", H100, 2, 8), HeldLine("search", H100, 2, 2)]) == ()
