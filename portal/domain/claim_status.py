@@ -243,7 +243,13 @@ def _unready(claim: Claim) -> str:
 
 
 def _span(span: dt.timedelta) -> str:
-    minutes = max(0, int(span.total_seconds() // 60))
+    """In tens of seconds at first: a message that changed at every look would be written and published each time."""
+    seconds = max(0, int(span.total_seconds()))
+    if seconds < 10:
+        return "less than 10 s"
+    if seconds < 120:
+        return f"{seconds // 10 * 10} s"
+    minutes = seconds // 60
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from typing import Any
 
@@ -204,6 +205,16 @@ CASES: list[tuple[object, dict[str, Any], str, str, str]] = [
         "after a time it is stuck, and by whom (case 7)",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0, "less than 10 s"), (9, "less than 10 s"), (47, "40 s"), (119, "110 s"), (120, "2 min"), (7200, "2 h")],
+)
+def test_a_short_time_is_told_in_tens_of_seconds(seconds: int, told: str) -> None:
+    """Not to the second: a message that changed at every look would be published at every look."""
+    leaving = dataclasses.replace(claim(), deletion_requested_at=NOW - dt.timedelta(seconds=seconds))
+    assert f"deleting for {told}; no finalizer" in assess(leaving, NOW, STUCK_AFTER).message
 
 
 @pytest.mark.parametrize(("conditions", "more", "phase", "message", "reason"), CASES)
