@@ -7,6 +7,7 @@ or instance exist (services), whether the spec fits its schema (offerings), or w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Literal
 
 import jsonschema_rs
@@ -16,6 +17,8 @@ from portal.domain.decision import RequestKind
 from portal.domain.schema_messages import Problem, describe
 
 MAX_REASON = 10_000
+MAX_LABELS = 32
+MAX_PROBLEMS = 50
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 _text = {"type": "string", "minLength": 1, "maxLength": 253}
@@ -27,7 +30,7 @@ _common: dict[str, Any] = {
 }
 _labels = {
     "type": "object",
-    "maxProperties": 32,
+    "maxProperties": MAX_LABELS,
     "propertyNames": {"pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"},
     "additionalProperties": {"type": "string", "pattern": r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"},
 }
@@ -102,8 +105,13 @@ def parse_draft(body: object) -> Draft | list[Problem]:
         return [Problem("/kind", "unknown-kind", f"kind is {shown}; it is one of {', '.join(BODIES)}")]
     if problem := _unfit_text(body):
         return [problem]
-    problems = [each for error in _validators[kind].iter_errors(body) for each in _problems(error, BODIES[kind])]
-    return problems[:50] or msgspec.convert(body, Draft)
+    labels = body.get("labels")
+    if isinstance(labels, dict) and len(labels) > MAX_LABELS:
+        # Looked at before all else: the validator's errors about keys copy the whole object, once per key.
+        return [Problem("/labels", "too-many", f"{len(labels)} labels; at most {MAX_LABELS} are kept. Leave some out")]
+    errors = islice(_validators[kind].iter_errors(body), MAX_PROBLEMS)
+    problems = [each for error in errors for each in _problems(error, BODIES[kind])]
+    return problems[:MAX_PROBLEMS] or msgspec.convert(body, Draft)
 
 
 def _problems(error: jsonschema_rs.ValidationError, body: dict[str, Any]) -> Iterator[Problem]:

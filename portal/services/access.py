@@ -60,6 +60,10 @@ class Actor:
             have = ", ".join(sorted(self.scopes)) or "none"
             raise Forbidden("missing-scope", f"This needs a token with scope '{scope}'; yours has: {have}.")
 
+    def anew(self) -> Actor:
+        """The same person, whose standing is asked for again: under a lock, what was read before it may be over."""
+        return Actor(User.objects.get(pk=self.user.pk), self.scopes)
+
     def groups(self) -> list[str]:
         """Names of the approver groups this person is in."""
         return self.standing()[0]

@@ -16,10 +16,11 @@ from django.utils import timezone
 from portal.domain import approval, governance
 from portal.domain.decision import StageDemand
 from portal.domain.lifecycle import RequestState, Verb
+from portal.domain.schema import Problem
 from portal.models import DecisionRecord, Request, Stage, Team, Vote
 from portal.services import deciding, journal, locks, submitting, transitions
 from portal.services.access import Actor, ownership, request_for
-from portal.services.errors import Conflict, Forbidden
+from portal.services.errors import Conflict, Forbidden, InvalidInput
 
 Answer = Literal["approve", "reject"]
 
@@ -29,14 +30,20 @@ def vote(
 ) -> Request:
     """Cast one vote on the open stage. `seen_decision`: the decision the voter saw; another by now is a Conflict.
 
-    Raises NotFound, Forbidden (own request, not in the group), Conflict (not waiting, voted already, expired).
+    A rejection needs a comment: whoever asked must learn what would pass. Raises NotFound, Forbidden (own request, not
+    in the group), Conflict (not waiting, voted already, expired), InvalidInput (a rejection without a comment).
     """
     acting.needs("approve")
     seen = request_for(acting, request_id)
     with transaction.atomic():
         chain = locks.lock_team_chain(seen.team)
         request = locks.lock_request(request_id)
+        acting = acting.anew()
         stage, record = _votable(request, acting, seen_decision)
+        if answer == "reject" and not comment.strip():
+            raise InvalidInput(
+                [Problem("/comment", "missing-field", "a rejection needs a reason: say what would pass")]
+            )
         Vote.objects.create(
             stage=stage, voter=acting.user, answer=answer, comment=comment, decision=record, cast_at=timezone.now()
         )

@@ -172,6 +172,7 @@ def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | N
             _ask_again(request, decision, {**data, "changed": [reason.message for reason in changed]})
             outbox.acknowledge(row, "cancelled")
             return None
+        _requote(request, decision)
         instance.claim = _render(request, instance, revision)
         instance.save(update_fields=["claim"])
         transitions.move(request, Verb.DELIVER, system=SYSTEM, data={**data, "compositionRevision": revision})
@@ -186,13 +187,22 @@ def _voted_decision(request: Request) -> Decision:
 
 
 def _ask_again(request: Request, decision: Decision, data: dict[str, object]) -> None:
-    quote = decision.quote
-    if quote is not None:
-        request.quote_monthly, request.quote_valid_until = quote.monthly, quote.valid_until
-        request.save(update_fields=["quote_monthly", "quote_valid_until"])
-        holding.recommit(request, quote)
+    _requote(request, decision)
     transitions.move(request, Verb.ASK_AGAIN, system=SYSTEM, data=data)
     deciding.open_stages(request, decision)
+
+
+def _requote(request: Request, decision: Decision) -> None:
+    """Commit a price that rose, or became known, since it was quoted. A lower one changes nothing: the quote holds."""
+    quote = decision.quote
+    if quote is None or quote.monthly is None:
+        return
+    if request.quote_monthly is not None and quote.monthly <= request.quote_monthly:
+        return
+    request.quote_monthly, request.quote_valid_until = quote.monthly, quote.valid_until
+    request.quote_currency = quote.currency
+    request.save(update_fields=["quote_monthly", "quote_currency", "quote_valid_until"])
+    holding.recommit(request, quote)
 
 
 def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:

@@ -18,11 +18,12 @@ from portal.domain.draft import Draft
 from portal.domain.lifecycle import InstancePhase
 from portal.domain.offerings import Offering
 from portal.domain.schema import Problem
-from portal.models import Document, Environment, Instance, Team
+from portal.models import OPEN_STATES, Document, Environment, Instance, Request, Team
 from portal.rendering.names import NamingError, namespace
 from portal.services import loading
 from portal.services.access import Actor, instance_for, team_to_request_for
 from portal.services.errors import Conflict, InvalidInput
+from portal.services.locks import team_chain
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,6 @@ class Proposal:
     def facts(self) -> RequestFacts:
         """What policies see of it."""
         groups = self.requester.groups.order_by().values_list("name", flat=True)
-        groups = groups.union(self.requester.memberships.order_by().values_list("team__slug", flat=True))
         return RequestFacts(
             kind=self.kind,
             requester=self.requester.username,
@@ -89,7 +89,7 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
     return Proposal(
         kind="Create",
         requester=actor.user,
-        made_for=_made_for(draft),
+        made_for=_made_for(draft, team),
         team=team,
         spec=offering.with_defaults(draft.spec),
         environment=environment,
@@ -112,7 +112,7 @@ def _delete(draft: Draft, actor: Actor) -> Proposal:
     return Proposal(
         kind="Delete",
         requester=actor.user,
-        made_for=_made_for(draft),
+        made_for=_made_for(draft, team),
         team=team,
         spec=instance.spec,
         environment=instance.environment,
@@ -133,7 +133,7 @@ def _quota(draft: Draft, actor: Actor) -> Proposal:
     return Proposal(
         kind="Quota",
         requester=actor.user,
-        made_for=_made_for(draft),
+        made_for=_made_for(draft, team),
         team=team,
         spec={"dimension": dimension, "limit": limit},
         old={"dimension": dimension, "limit": current.limit} if current else None,
@@ -141,17 +141,22 @@ def _quota(draft: Draft, actor: Actor) -> Proposal:
     )
 
 
-def _made_for(draft: Draft) -> User | None:
+def _made_for(draft: Draft, team: Team) -> User | None:
+    """Somebody of the team or of a group above it: whom it is made for has no vote, so it can't be just anybody."""
     if not draft.made_for:
         return None
-    user = User.objects.filter(username=draft.made_for, is_active=True).first()
+    user = User.objects.filter(username=draft.made_for, is_active=True, memberships__team__in=team_chain(team)).first()
     if user is None:
-        raise InvalidInput([Problem("/madeFor", "unknown-person", f"nobody active is called '{draft.made_for}'")])
+        message = f"nobody active in {team.slug}, or in a group above it, is called '{draft.made_for}'"
+        raise InvalidInput([Problem("/madeFor", "unknown-person", message)])
     return user
 
 
-def check_name_free(proposal: Proposal) -> None:
-    """Raise Conflict when something living has the name already; certain only under the team chain's locks."""
+def check_free(proposal: Proposal) -> None:
+    """Raise Conflict when something living has the name already, or the same quota is being asked for; certain only
+    under the team chain's locks."""
+    if proposal.kind == "Quota":
+        _check_not_asked(proposal)
     if proposal.kind != "Create":
         return
     place, name = proposal.namespace, proposal.name
@@ -163,6 +168,16 @@ def check_name_free(proposal: Proposal) -> None:
     )
     if taken.exclude(phase=InstancePhase.GONE).exists():
         raise Conflict("name-taken", f"{place} has a living '{name}' already: choose another name, or delete that one.")
+
+
+def _check_not_asked(proposal: Proposal) -> None:
+    """Two open requests for one quota would each show approvers a change from a limit that the other alters."""
+    dimension = proposal.spec["dimension"]
+    waiting = Request.objects.filter(kind="Quota", team=proposal.team, spec__dimension=dimension, state__in=OPEN_STATES)
+    found = waiting.first()
+    if found is not None:
+        asked = f"An open request for {proposal.team.slug}'s quota of {dimension} is there already ({found.pk})"
+        raise Conflict("already-asked", f"{asked}: withdraw it or wait for it.")
 
 
 def _below(prefix: str, problem: Problem) -> Problem:

@@ -17,7 +17,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
 from portal.services import deciding, governing, holding, journal, locks, transitions
 from portal.services.access import Actor
-from portal.services.drafting import Proposal, check_name_free, resolve
+from portal.services.drafting import Proposal, check_free, resolve
 from portal.services.errors import Conflict
 
 
@@ -41,7 +41,7 @@ class Submitted:
 def preview(draft: Draft, *, acting: Actor) -> Preview:
     """What submitting this now would bring. Raises what submit raises."""
     proposal = resolve(draft, acting)
-    check_name_free(proposal)
+    check_free(proposal)
     inputs = deciding.gather(proposal, locks.team_chain(proposal.team))
     return Preview(proposal, inputs, deciding.decide(inputs))
 
@@ -66,7 +66,7 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submi
     earlier = _replayed(draft, body, acting)  # the same click may have come through while this one waited for the lock
     if earlier:
         return Submitted(earlier, created=False)
-    check_name_free(proposal)
+    check_free(proposal)
     inputs = deciding.gather(proposal, chain)
     decision = deciding.decide(inputs)
     instance = proposal.instance or _instance(proposal, decision)
