@@ -140,6 +140,16 @@ def test_a_rejection_ends_it_and_gives_back(call_as: As) -> None:
     assert Quota.objects.get(team__slug="search", dimension="gpu.l4").reserved == 0
 
 
+@pytest.mark.parametrize("body", [{}, {"comment": ""}, {"comment": " \n"}])
+def test_a_rejection_says_why(call_as: As, nothing_written: Unwritten, body: dict[str, Any]) -> None:
+    request = prod()
+    with nothing_written():
+        answer = call_as("frank").post(f"requests/{request}/reject/", body)
+    assert (answer.status, answer.code) == (400, "invalid-input")
+    (problem,) = answer.json["errors"]
+    assert (problem["pointer"], problem["code"]) == ("/comment", "missing-field")
+
+
 OWN = [
     (OWN_APPROVER, {}, "one's own request, by somebody in the approvers' group"),
     (SUPERUSER, {}, "one's own request, as superuser and platform admin, in two approver groups"),

@@ -65,7 +65,7 @@ class Books(RuleBasedStateMachine):
     def vote(self, who: str, answer: str, data: st.DataObject) -> None:
         request = self._any(Request.objects.filter(state="Waiting"), data)
         if request is not None:
-            self._allowed(lambda: approving.vote(request.pk, answer, acting=actor(who)))
+            self._allowed(lambda: approving.vote(request.pk, answer, "why", acting=actor(who)))
 
     @rule(data=st.data())
     def withdraw(self, data: st.DataObject) -> None:

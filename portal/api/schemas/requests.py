@@ -191,14 +191,14 @@ _OWN = problem_example(
 )
 
 
-def _voting(operation_id: str, summary: str) -> dict[str, Any]:
+def _voting(operation_id: str, summary: str, comment: str) -> dict[str, Any]:
     return operation(
         operation_id,
         summary,
         TAG,
         Request,
         [
-            asked("vote", {"comment": "Fits the plan.", "decision": 42}),
+            asked("vote", {"comment": comment, "decision": 42}),
             example("request", examples.REQUEST),
             _OWN,
             _GONE,
@@ -208,8 +208,12 @@ def _voting(operation_id: str, summary: str) -> dict[str, Any]:
     )
 
 
-APPROVE = _voting("approveRequest", "Vote for a request. Nobody votes on their own")
-REJECT = _voting("rejectRequest", "Vote against a request, which ends it. Nobody votes on their own")
+APPROVE = _voting("approveRequest", "Vote for a request. Nobody votes on their own", "Fits the plan.")
+REJECT = _voting(
+    "rejectRequest",
+    "Vote against a request, which ends it; the comment, which says why, is needed. Nobody votes on their own",
+    "Two GPUs would do; ask for those.",
+)
 WITHDRAW = operation(
     "withdrawRequest",
     "Take a request back before it is delivered",
