@@ -73,7 +73,7 @@ def _time(value: Any) -> dt.datetime:
     found = dt.datetime.fromisoformat(value)
     if found.tzinfo is None:
         raise ValueError
-    return found
+    return found.astimezone(dt.UTC)  # OverflowError for a moment that is in no year from 1 to 9999 there
 
 
 NEWEST_FIRST = Order((("created_at", _time), ("id", lambda value: uuid.UUID(_text(value)))), descending=True)
