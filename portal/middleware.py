@@ -1,4 +1,5 @@
-"""In charge of: what holds for every response of every door: the largest request body, and the content security policy.
+"""In charge of: what holds for every response of every door: the largest request body, queries without U+0000, and the
+content security policy.
 
 Not in charge of: the other security headers, which are Django's SecurityMiddleware (portal/settings.py).
 """
@@ -6,11 +7,15 @@ Not in charge of: the other security headers, which are Django's SecurityMiddlew
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote_plus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+
+from portal.domain.json_limits import pointer
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -63,7 +68,22 @@ def body_limit(get_response: View) -> View:
     return middleware
 
 
-def _problem(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
+def no_nul(get_response: View) -> View:
+    """Answers 400 (RFC 9457) to U+0000 in a query: the database holds no text with it, so nothing can be found by it."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        query = unquote_plus(request.META.get("QUERY_STRING", ""))
+        if "\x00" not in query:
+            return get_response(request)
+        first = next(pair for pair in query.split("&") if "\x00" in pair).partition("=")[0][:80].replace("\x00", "")
+        problem = {"pointer": pointer("query", first), "code": "bad-text", "message": "holds U+0000; leave it out"}
+        detail = f"{problem['pointer']}: {problem['message']}"
+        return _problem(request, 400, "invalid-input", detail, errors=[problem])
+
+    return middleware
+
+
+def _problem(request: HttpRequest, status: int, code: str, detail: str, **more: Any) -> HttpResponse:
     """A page for browsers; an RFC 9457 answer for all others, as application/json to those who accept only that."""
     accepted = request.headers.get("Accept", "*/*")
     if "text/html" in accepted:
@@ -77,5 +97,6 @@ def _problem(request: HttpRequest, status: int, code: str, detail: str) -> HttpR
         "detail": detail,
         "code": code,
         "instance": request.path,
+        **more,
     }
     return JsonResponse(body, status=status, content_type="application/json" if plain else "application/problem+json")

@@ -181,6 +181,7 @@ MIDDLEWARE = [
     "portal.middleware.security_headers",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.middleware.body_limit",
+    "portal.middleware.no_nul",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

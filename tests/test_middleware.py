@@ -71,3 +71,35 @@ def test_a_host_that_is_not_ours_is_refused(client: Client, settings: Settings) 
 @pytest.mark.django_db
 def test_ready_asks_the_database(client: Client) -> None:
     assert client.get("/readyz").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/admin/portal/auditevent/?verb=%00", "a filter of the admin"),
+        (
+            "/admin/autocomplete/?app_label=portal&model_name=membership&field_name=user&term=%00",
+            "a search of the admin",
+        ),
+        ("/audit/?verb=a%00b", "a filter of a page"),
+        ("/api/v1/audit/?%00=1", "the name of a parameter"),
+        ("/login/?next=/%00", "where to go after signing in"),
+        ("/healthz?%00", "nobody reads it there"),
+    ],
+)
+@pytest.mark.django_db
+def test_an_address_with_a_nul_is_refused(admin_client: Client, path: str, reason: str) -> None:
+    response = admin_client.get(path)
+    assert response.status_code == 400, reason
+    assert response.json()["errors"][0]["code"] == "bad-text", reason
+    page = admin_client.get(path, headers={"accept": "text/html"})
+    assert (page.status_code, page.headers["Content-Type"].split(";")[0]) == (400, "text/html"), reason
+
+
+@pytest.mark.django_db
+def test_a_nul_that_the_admin_spells_in_its_own_way(admin_client: Client) -> None:
+    assert admin_client.get("/admin/portal/document/_00/change/").status_code in (302, 400, 404)
+
+
+def test_what_only_looks_like_a_nul_passes(client: Client) -> None:
+    assert client.get("/healthz?name=a%2500b").status_code == 200

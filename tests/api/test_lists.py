@@ -125,7 +125,8 @@ REFUSED = [
     ("requests/", "waitingFor=frank", "me"),
     ("requests/", "team=Search%20Team", "slug"),
     ("requests/", "team=", "slug"),
-    ("requests/", "requester=%00", "printable"),
+    ("requests/", "requester=%00", "U+0000"),
+    ("requests/", "requester=%07", "printable"),
     ("requests/", "requester=" + "x" * 151, "150"),
     ("requests/", "status=Waiting", "known: state, kind"),
     ("requests/", "state=Waiting&state=Done", "once"),
@@ -178,6 +179,9 @@ CURSORS = [
     encoded(["n", 1, 2]),
     encoded(["n", "2026-01-01", "x"]),
     encoded(["n", "2026-01-01T00:00:00", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]),
+    encoded(["n", "2026-12-01T00:00:00+24:00", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]),
+    encoded(["n", "9999-12-31T23:59:59-23:59", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]),
+    encoded(["p", "0001-01-01T00:00:00+23:59", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]),
     encoded(["n", "2026-01-01T00:00:00+00:00", "'; drop table"]),
     encoded(["n", "2026-01-01T00:00:00+00:00", None]),
     encoded(["x", "2026-01-01T00:00:00+00:00", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]),
@@ -190,6 +194,11 @@ def test_a_cursor_that_is_none(call_as: As, cursor: str) -> None:
     answer = call_as("ada").get("requests/", cursor=cursor)
     assert answer.status == 400
     assert answer.json["errors"][0]["code"] == "bad-cursor"
+
+
+def test_a_cursor_with_the_time_of_another_zone_is_one(call_as: As) -> None:
+    key = ["n", "2026-12-01T00:00:00+23:59", "0198f2a4-6c1e-4c7a-9a5e-3b8f0f6d2c11"]  # PostgreSQL knows only 15:59
+    assert call_as("ada").get("requests/", cursor=encoded(key)).status == 200
 
 
 @pytest.mark.parametrize("path", ["quotas/", "teams/", "offerings/", "audit/"])
