@@ -45,7 +45,7 @@ def team(request: HttpRequest, acting: Actor, slug: str) -> HttpResponse:
     context: dict[str, Any] = {
         "team": found,
         "above": team_chain(found)[:-1],
-        "below": list(found.children.order_by("slug")[:200]),
+        "below": list(visible_teams(acting).filter(parent=found).order_by("slug")[:200]),
         "quotas": [figures.quota_bar(row) for row in visible_quotas(acting).filter(team=found).order_by("dimension")],
         "budget": figures.budget_bar(budget) if budget else None,
         "holdings": page_of(request, held, 25) if _sees_holdings(acting, found) else None,

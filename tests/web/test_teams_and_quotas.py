@@ -31,6 +31,20 @@ def test_a_group_above_shows_its_ceilings_and_not_what_others_hold(sign_in: Sign
     assert "secret-project" not in page
 
 
+@pytest.mark.parametrize(
+    ("who", "below"),
+    [
+        ("ada", ["search"]),
+        ("carol", ["ads"]),
+        ("grace", ["ads", "research", "search"]),
+        ("olivia", ["ads", "research", "search"]),
+    ],
+)
+def test_a_group_above_shows_only_the_teams_that_one_sees(sign_in: SignIn, who: str, below: list[str]) -> None:
+    page = sign_in(who).get("/teams/acme/").content.decode()
+    assert re.findall(r'href="/teams/(ads|research|search)/"', page) == below
+
+
 def test_a_quota_is_asked_for_and_not_simply_set(sign_in: SignIn) -> None:
     sent = {"idempotencyKey": "k", "/team": "ads", "/spec/dimension": "gpu.l4", "/spec/limit": "3", "/reason": "more"}
     client = sign_in("carol")
