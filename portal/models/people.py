@@ -6,13 +6,20 @@ Not in charge of: what anyone may do (services.access decides), or signing in.
 from __future__ import annotations
 
 from django.contrib.auth.models import User
+from django.core.validators import RegexValidator
 from django.db import models
+
+from portal.domain.draft import SLUG
+
+is_slug = RegexValidator(
+    SLUG, "Use a-z, 0-9 and '-', at most 63 characters, and neither begin nor end with '-'.", "slug"
+)
 
 
 class Team(models.Model):
     """A team, or a parent group of teams. Quotas and budgets of every group on the way up apply."""
 
-    slug = models.CharField(max_length=63, unique=True)
+    slug = models.CharField(max_length=63, unique=True, validators=[is_slug])
     title = models.CharField(max_length=200)
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -21,6 +28,11 @@ class Team(models.Model):
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(condition=~models.Q(parent=models.F("id")), name="team_is_not_its_own_parent"),
+            models.CheckConstraint(
+                condition=models.Q(slug__regex=SLUG),
+                name="team_slug_is_a_slug",
+                violation_error_message="This is no slug: its namespaces would have no valid names.",
+            ),
         ]
 
     def __str__(self) -> str:

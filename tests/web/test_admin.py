@@ -7,6 +7,7 @@ import re
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db import DataError, IntegrityError, transaction
 from django.test import Client
 
 from portal import admin as portal_admin
@@ -130,3 +131,16 @@ def test_a_team_keeps_its_slug_and_its_place(root: Client) -> None:
 def test_people_who_are_no_staff_stay_out(sign_in: SignIn) -> None:
     for person in ("grace", "ada"):
         assert sign_in(person).get("/admin/").status_code == 302, person
+
+
+@pytest.mark.parametrize("slug", ["Search Team", "-a", "a-", "a/b", "ä", "a" * 64, "../x"])
+def test_a_team_has_a_slug(root: Client, slug: str) -> None:
+    members = {f"memberships-{key}_FORMS": "0" for key in ("TOTAL", "INITIAL", "MIN_NUM", "MAX_NUM")}
+    response = root.post("/admin/portal/team/add/", {"slug": slug, "title": "T", "parent": "", **members})
+    assert response.status_code == 200
+    assert "adminform" in response.context and "slug" in response.context["adminform"].form.errors
+    with pytest.raises(IntegrityError if len(slug) < 64 else DataError), transaction.atomic():
+        Team.objects.create(slug=slug, title="T")
+    assert (
+        root.post("/admin/portal/team/add/", {"slug": "a-1", "title": "T", "parent": "", **members}).status_code == 302
+    )
