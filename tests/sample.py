@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from portal.domain.draft import Draft, parse_draft
+from portal.models import Membership, Team
 from portal.services.access import Actor
 from portal.services.bootstrapping import bootstrap
 
@@ -51,6 +54,16 @@ def model_body(name: str = "chat", **changes: Any) -> dict[str, Any]:
 def quota_body(limit: int, team: str = "ads", dimension: str = "gpu.l4") -> dict[str, Any]:
     """A body that asks for another quota."""
     return {"kind": "Quota", "team": team, "spec": {"dimension": dimension, "limit": limit}, "reason": "more work"}
+
+
+@contextmanager
+def member_of(team: str, username: str) -> Iterator[None]:
+    """Somebody is in a team for the time of the block, and has left it afterwards."""
+    row = Membership.objects.create(
+        team=Team.objects.get(slug=team), user=User.objects.get(username=username), role="member"
+    )
+    yield
+    row.delete()
 
 
 def draft(body: dict[str, Any]) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.conftest import As, Unwritten
-from tests.sample import model_body, quota_body
+from tests.sample import member_of, model_body, quota_body
 from tests.world import OUTSIDER, OWN_APPROVER, SUPERUSER, ready, submit, work
 
 SEEN = [
@@ -25,12 +25,14 @@ SEEN = [
 @pytest.fixture
 def ids(world: object) -> dict[str, str]:
     """Five requests, by name."""
+    with member_of("search", OUTSIDER):
+        for_zoe = submit("ada", model_body("four", madeFor=OUTSIDER))
     made = {
         "search-dev": submit("ada", model_body("one")),
         "search-prod": submit("ben", model_body("two", environment="prod")),
         "ads-dev": submit("carol", model_body("three", team="ads")),
         "ads-quota": submit("carol", quota_body(2)),
-        "for-zoe": submit("ada", model_body("four", madeFor=OUTSIDER)),
+        "for-zoe": for_zoe,
     }
     return {name: str(request.pk) for name, request in made.items()}
 
@@ -98,7 +100,8 @@ def waiting(call_as: As, who: str) -> set[str]:
 
 def test_the_inbox_holds_what_one_may_vote_on(call_as: As) -> None:
     own = str(submit(OWN_APPROVER, model_body("one", environment="prod")).pk)
-    made_for = str(submit("ada", model_body("two", environment="prod", madeFor="frank")).pk)
+    with member_of("search", "frank"):
+        made_for = str(submit("ada", model_body("two", environment="prod", madeFor="frank")).pk)
     quota = str(submit("ada", quota_body(6, team="search")).pk)
     submit("ada", model_body("three"))
     expected = [
@@ -119,9 +122,11 @@ def test_the_inbox_holds_what_one_may_vote_on(call_as: As) -> None:
 
 def test_the_inbox_is_what_votes_are_taken_for(call_as: As) -> None:
     """The filter and the vote say the same of everybody."""
+    with member_of("search", "frank"):
+        for_frank = str(submit("ada", model_body("two", environment="prod", madeFor="frank")).pk)
     requests = [
         str(submit(OWN_APPROVER, model_body("one", environment="prod")).pk),
-        str(submit("ada", model_body("two", environment="prod", madeFor="frank")).pk),
+        for_frank,
         str(submit("carol", quota_body(2)).pk),
         str(submit(SUPERUSER, quota_body(2, team="research")).pk),
     ]

@@ -17,7 +17,7 @@ from portal.models import Membership, Quota, Request, Team
 from portal.services import access, approving, submitting, withdrawing
 from portal.services.access import Actor
 from portal.services.errors import Conflict, Forbidden, ServiceError
-from tests.sample import actor, draft, model_body, quota_body
+from tests.sample import actor, draft, member_of, model_body, quota_body
 from tests.world import ready
 
 pytestmark = pytest.mark.django_db
@@ -188,7 +188,8 @@ def through_a_second_group() -> Request:
 
 
 def made_for_the_approver() -> Request:
-    return model("ada", madeFor="frank")
+    with member_of("search", "frank"):
+        return model("ada", madeFor="frank")
 
 
 def by_somebody_who_has_left_the_team() -> Request:
