@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from portal.running import folders, leftovers, locks
@@ -69,37 +70,21 @@ def running_control_plane(options: Options, say: Say = lambda line: None) -> Ite
     """A control plane for the time of the block; what is missing is built first. Raises RunningError."""
     binaries = build.built(options.cache, say)
     layout = Layout(options.state.resolve())
-    with contextlib.ExitStack() as stack:
-        folders.make_private(layout.state / "run")
-        folders.make_private(layout.state)
-        stack.enter_context(_only_one(layout.state))
-        ended = leftovers.end(layout.state)
-        if ended:
-            say(f"ended {ended} processes that an earlier run left behind")
-        numbers = ports.choose(
-            layout.state / "run" / "ports.json", [*servers.ports_needed(options.clusters), *controllers.PORTS]
-        )
+    with _own_folder(layout, say), contextlib.ExitStack() as stack:
+        names = [*servers.ports_needed(options.clusters), *controllers.PORTS]
+        numbers = ports.choose(layout.state / "run" / "ports.json", names)
         reached = _access(layout, numbers, options)
         environment = {**os.environ, **leftovers.mark(layout.state), "PYTHONUNBUFFERED": "1"}
-        below = Supervisor(
-            layout.state,
-            servers.server_programs(layout, binaries, numbers, options.clusters),
-            environment,
-            say,
-            verbose=options.verbose,
-        )
+        supervised = partial(Supervisor, layout.state, environment=environment, say=say, verbose=options.verbose)
+
+        below = supervised(servers.server_programs(layout, binaries, numbers, options.clusters))
         stack.enter_context(below)
         apis = {name: stack.enter_context(Api(server)) for name, server in reached.items()}
         _before(layout, apis, binaries, numbers, environment, options.cache)
         say("Crossplane is initialised")
-        above = Supervisor(
-            layout.state,
-            controllers.controller_programs(layout, binaries, numbers, options.clusters, actor=options.actor),
-            environment,
-            say,
-            verbose=options.verbose,
-            also=lambda: below.wait(0),  # gives up when the servers have
-        )
+
+        programs = controllers.controller_programs(layout, binaries, numbers, options.clusters, actor=options.actor)
+        above = supervised(programs, also=lambda: below.wait(0))  # gives up when the servers have
         stack.enter_context(above)
         _after(layout, apis, options)
         say(f"the fleet is ready: {', '.join(options.clusters)}")
@@ -107,16 +92,22 @@ def running_control_plane(options: Options, say: Say = lambda line: None) -> Ite
 
 
 @contextlib.contextmanager
-def _only_one(state: Path) -> Iterator[None]:
-    path = state / "run" / "supervisor.lock"
+def _own_folder(layout: Layout, say: Say) -> Iterator[None]:
+    """The control plane's folder, for this process alone and for its user's eyes only."""
+    for folder in (layout.state, layout.state / "run"):
+        folders.make_private(folder)
+    path = layout.state / "run" / "supervisor.lock"
     lock = locks.try_exclusive(path)
     if lock is None:
         raise AlreadyRunning(
-            f"Process {path.read_text().strip() or '?'} already runs a control plane in {state}. "
+            f"Process {path.read_text().strip() or '?'} already runs a control plane in {layout.state}. "
             "End it, or set PORTAL_STATE_DIR to another folder."
         )
     with lock:
         path.write_text(f"{os.getpid()}\n")
+        ended = leftovers.end(layout.state)
+        if ended:
+            say(f"ended {ended} processes that an earlier run left behind")
         yield
 
 
