@@ -44,6 +44,7 @@ FIELDS = (
     "created_at",
     "changed_at",
 )
+RECEIPT = ("id", "state", "links")  # all that those without the scope `read` are told of what they wrote
 
 
 def requests(rows: Sequence[Row]) -> list[dict[str, Any]]:

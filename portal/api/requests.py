@@ -37,7 +37,16 @@ FILTERS = (
 )
 
 
-class RequestList(Door):
+class _Writing(Door):
+    """What one wrote comes back, and as much of it as one may read."""
+
+    def shown(self, request: Request) -> dict[str, Any]:
+        rows = list(Request.objects.filter(pk=request.pk).values(*request_shapes.FIELDS))
+        whole = request_shapes.requests(rows)[0]
+        return whole if self.actor.has("read") else {name: whole[name] for name in request_shapes.RECEIPT}
+
+
+class RequestList(_Writing):
     """All requests that one may see, newest first; and where new ones are submitted."""
 
     @extend_schema(**described.LIST, parameters=filters.described(FILTERS, paged=True))
@@ -51,7 +60,7 @@ class RequestList(Door):
     @extend_schema(**described.SUBMIT, parameters=described.HEADERS)
     def post(self, request: HttpRequest) -> Response:
         submitted = submitting.submit(_draft(request), acting=self.actor)
-        answer = _shown(submitted.request)
+        answer = self.shown(submitted.request)
         status = 201 if submitted.created else 200
         return Response(answer, status=status, headers={"Location": answer["links"]["self"]})
 
@@ -97,14 +106,14 @@ class RequestTimeline(Door):
         return Response(audit.events(request, rows, pagination.BY_NUMBER))
 
 
-class RequestApprove(Door):
+class RequestApprove(_Writing):
     answer: approving.Answer = "approve"
 
     @extend_schema(**described.APPROVE)
     def post(self, request: HttpRequest, request_id: uuid.UUID) -> Response:
         comment, seen = parsing.vote_body(request.data)
         voted = approving.vote(request_id, self.answer, comment, acting=self.actor, seen_decision=seen)
-        return Response(_shown(voted))
+        return Response(self.shown(voted))
 
 
 class RequestReject(RequestApprove):
@@ -115,11 +124,11 @@ class RequestReject(RequestApprove):
         return super().post(request, request_id)
 
 
-class RequestWithdraw(Door):
+class RequestWithdraw(_Writing):
     @extend_schema(**described.WITHDRAW)
     def post(self, request: HttpRequest, request_id: uuid.UUID) -> Response:
         parsing.object_of(request.data, set())
-        return Response(_shown(withdrawing.withdraw(request_id, acting=self.actor)))
+        return Response(self.shown(withdrawing.withdraw(request_id, acting=self.actor)))
 
 
 def _draft(request: HttpRequest) -> Draft:
@@ -127,8 +136,3 @@ def _draft(request: HttpRequest) -> Draft:
     if isinstance(draft, list):
         raise InvalidInput(draft)
     return draft
-
-
-def _shown(request: Request) -> dict[str, Any]:
-    rows = list(Request.objects.filter(pk=request.pk).values(*request_shapes.FIELDS))
-    return request_shapes.requests(rows)[0]

@@ -54,10 +54,14 @@ class Actor:
     scopes: frozenset[str] | None = None
     _standing: list[tuple[list[str], set[int]]] = field(default_factory=list, repr=False, compare=False)
 
+    def has(self, scope: str) -> bool:
+        """Whether the token at the door has this scope; a signed-in person has all of them."""
+        return self.scopes is None or scope in self.scopes
+
     def needs(self, scope: str) -> None:
         """Raise Forbidden unless the token at the door has this scope."""
-        if self.scopes is not None and scope not in self.scopes:
-            have = ", ".join(sorted(self.scopes)) or "none"
+        if not self.has(scope):
+            have = ", ".join(sorted(self.scopes or ())) or "none"
             raise Forbidden("missing-scope", f"This needs a token with scope '{scope}'; yours has: {have}.")
 
     def anew(self) -> Actor:

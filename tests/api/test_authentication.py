@@ -167,3 +167,15 @@ def test_a_session_writes_with_it(browser: Client) -> None:
 
 def test_a_bad_token_beside_a_good_session_is_refused(browser: Client) -> None:
     assert browser.get(BASE, headers={"Authorization": "Bearer prt_x"}).status_code == 401
+
+
+def test_a_token_that_does_not_read_is_told_no_more_than_what_became_of_it(call_as: As) -> None:
+    asked = call_as("ada", ["request"]).post("requests/", model_body("one", environment="prod"))
+    assert (asked.status, set(asked.json), asked.json["state"]) == (201, {"id", "state", "links"}, "Waiting")
+    assert asked.headers["Location"] == asked.json["links"]["self"]
+    path = f"requests/{asked.json['id']}"
+    voted = call_as("frank", ["approve"]).post(f"{path}/approve/")
+    assert (voted.status, set(voted.json)) == (200, {"id", "state", "links"})
+    withdrawn = call_as("ada", ["request"]).post(f"{path}/withdraw/")
+    assert (withdrawn.status, set(withdrawn.json)) == (200, {"id", "state", "links"})
+    assert call_as("ada", ["request", "read"]).post("requests/", model_body("two")).json["spec"]

@@ -133,6 +133,7 @@ def test_answers_are_as_described(document: dict[str, Any], call_as: As) -> None
     fits(document, "requests/", "post", call_as("ada").post("requests/", model_body("three", idempotencyKey="k")))
     fits(document, f"{one}withdraw/", "post", call_as("ada").post(f"requests/{made.json['id']}/withdraw/"))
     fits(document, f"{one}reject/", "post", call_as("grace").post(f"requests/{quota}/reject/", {"comment": "no"}))
+    fits(document, "requests/", "post", call_as("ada", ["request"]).post("requests/", model_body("four")))
     entities = call_as(FEED).get("catalog/entities/")
     fits(document, "catalog/entities/", "get", entities)
     fits(document, "catalog/changes/", "get", call_as(FEED).get("catalog/changes/", cursor=entities.json["cursor"]))

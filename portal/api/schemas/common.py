@@ -165,14 +165,14 @@ def operation(
     operation_id: str,
     summary: str,
     tag: str,
-    answer: Shape,
+    answer: Shape | dict[str, Any],
     examples: Sequence[OpenApiExample],
     *,
     errors: Sequence[int] = (),
     created: bool = False,
     request: Any = None,
 ) -> dict[str, Any]:
-    """Arguments of `extend_schema`. `errors`: beside those that every endpoint may answer."""
+    """Arguments of `extend_schema`. `answer`: a shape, or JSON Schema. `errors`: beside those of every endpoint."""
     responses: dict[Any, Any] = {200: answer}
     if created:
         responses[201] = answer

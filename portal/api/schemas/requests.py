@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter
 
 from portal.api.parsing import KEY_HEADER, MAX_COMMENT
+from portal.api.request_shapes import RECEIPT
 from portal.api.schemas import examples
 from portal.api.schemas.common import (
     AnyObject,
@@ -107,6 +108,25 @@ Request = shape(
     changedAt=time(),
     links=shape("RequestLinks", **{"self": url()}, page=url(), instance=url(null=True))(),
 )
+# Closed, so that an answer is one of the two.
+WRITTEN = {
+    "oneOf": [
+        {"$ref": "#/components/schemas/Request"},
+        {
+            "type": "object",
+            "title": "RequestReceipt",
+            "description": "All that a token without the scope `read` is told",
+            "additionalProperties": False,
+            "required": ["id", "state", "links"],
+            "properties": {
+                "id": {"type": "string", "format": "uuid"},
+                "state": {"type": "string", "enum": [state.value for state in RequestState]},
+                "links": {"$ref": "#/components/schemas/RequestLinks"},
+            },
+        },
+    ]
+}
+_RECEIPT = example("receipt", {name: examples.REQUEST[name] for name in RECEIPT})
 Demand = shape("Demand", code=text(), group=text(), quorum=number(), timeoutHours=number(), message=text())
 Preview = shape(
     "Preview",
@@ -151,13 +171,14 @@ SUBMIT = operation(
     "submitRequest",
     "Submit a request. A denial by policy is stored too, in state Denied",
     TAG,
-    Request,
+    WRITTEN,
     [
         asked("Create", examples.CREATE),
         asked("Delete", examples.DELETE),
         asked("Quota", examples.QUOTA),
         example("created", examples.REQUEST, 201),
         example("replayed", examples.REQUEST),
+        _RECEIPT,
         _INVALID,
         problem_example(409, "idempotency-key-reused", "The key 'chat-1' was used for another body."),
     ],
@@ -196,10 +217,11 @@ def _voting(operation_id: str, summary: str, comment: str) -> dict[str, Any]:
         operation_id,
         summary,
         TAG,
-        Request,
+        WRITTEN,
         [
             asked("vote", {"comment": comment, "decision": 42}),
             example("request", examples.REQUEST),
+            _RECEIPT,
             _OWN,
             _GONE,
         ],
@@ -218,8 +240,8 @@ WITHDRAW = operation(
     "withdrawRequest",
     "Take a request back before it is delivered",
     TAG,
-    Request,
-    [asked("nothing", {}), example("request", examples.REQUEST), _GONE],
+    WRITTEN,
+    [asked("nothing", {}), example("request", examples.REQUEST), _RECEIPT, _GONE],
     errors=(404, 409),
     request=_NONE,
 )
