@@ -54,13 +54,21 @@ def for_groups(acting: Actor) -> QuerySet[Request]:
 
 def answerable(acting: Actor) -> QuerySet[Request]:
     """Those of them that this person can vote on: not their own, and not voted on by them in this round."""
-    own = Q(requester=acting.user) | Q(made_for=acting.user) | Q(kind="Quota", team__in=_gaining_teams(acting))
-    return for_groups(acting).exclude(own).exclude(pk__in=_voted(acting).values("request"))
+    return for_groups(acting).exclude(_own(acting)).exclude(pk__in=_voted(acting).values("request"))
+
+
+def own(acting: Actor) -> QuerySet[Request]:
+    """Those of them that are this person's own, so that somebody else has to vote."""
+    return for_groups(acting).filter(_own(acting))
 
 
 def count(acting: Actor) -> int:
     """How many wait for this person's vote; 0 without a query for people in no group."""
     return answerable(acting).count() if acting.groups() else 0
+
+
+def _own(acting: Actor) -> Q:
+    return Q(requester=acting.user) | Q(made_for=acting.user) | Q(kind="Quota", team__in=_gaining_teams(acting))
 
 
 def _open_stages(groups: list[str] | None) -> QuerySet[Stage]:

@@ -14,7 +14,7 @@ from portal.web import figures
 from portal.web.doors import page, show
 from portal.web.lists import title_of
 from portal.web.paging import page_of
-from portal.web.requests import MAX_COMMENT, spec_of
+from portal.web.requests import spec_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def inbox(request: HttpRequest, acting: Actor) -> HttpResponse:
     found = page_of(request, rows, 10)
     items = [_item(each, acting) for each in found.rows]
     context = {"page": found, "items": items, "showing_all": request.GET.get("show") == "all"}
-    return show(request, acting, "inbox", {**context, "groups": acting.groups(), "max_comment": MAX_COMMENT})
+    context["own_count"] = waiting.own(acting).count() if acting.groups() else 0
+    return show(request, acting, "inbox", {**context, "groups": acting.groups()})
 
 
 def _item(found: Request, acting: Actor) -> Item:

@@ -98,3 +98,10 @@ def test_a_superuser_is_nobody_special(world: World) -> None:
 
 def _fresh(request: Request) -> Request:
     return Request.objects.get(pk=request.pk)
+
+
+def test_own_requests_that_are_left_out_are_told(sign_in: SignIn) -> None:
+    some_requests()
+    page = sign_in(OWN_APPROVER).get("/inbox/").content.decode()
+    assert "2 wait for your groups that you can't decide: they are your own" in page.replace("&#x27;", "'")
+    assert "can't decide" not in sign_in("frank").get("/inbox/").content.decode().replace("&#x27;", "'")
