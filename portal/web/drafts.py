@@ -17,7 +17,7 @@ from portal.services import submitting
 from portal.services.access import Actor
 from portal.services.errors import InvalidInput, ServiceError
 from portal.web.doors import status_of
-from portal.web.figures import Figures, figures
+from portal.web.figures import Figures, change_of, figures
 from portal.web.forms import DraftForm, merge
 
 FIELDS_OF_CODES = {"name-taken": "/name", "not-a-member": "/team"}
@@ -51,15 +51,15 @@ def preview(form: DraftForm, acting: Actor, *, place_errors: bool = False) -> Pr
     try:
         if form.problems or isinstance(draft, list):
             raise InvalidInput(_all_problems(form, draft, acting))
-        decision = submitting.preview(draft, acting=acting).decision
+        found = submitting.preview(draft, acting=acting)
     except ServiceError as error:
         problems = _problems_of(error)
         if place_errors:
             form.show(problems)
         unplaced = [_sentence(form, problem) for problem in problems]
         return Preview(None, unplaced, f"No preview yet: {len(unplaced)} to fill in or correct.")
-    shown = figures(decision)
-    return Preview(shown, [], _spoken(shown, decision))
+    shown = figures(found.decision, change_of(found.inputs))
+    return Preview(shown, [], _spoken(shown, found.decision))
 
 
 def submit(form: DraftForm, acting: Actor) -> Sent:
@@ -109,7 +109,8 @@ def _sentence(form: DraftForm, problem: Problem) -> str:
 
 
 def _spoken(shown: Figures, decision: Decision) -> str:
-    price = f", {shown.monthly} per month" if shown.monthly else ""
+    unknown = decision.quote is not None and decision.quote.monthly is None
+    price = f", {'price ' if unknown else ''}{shown.price}" if shown.price else ""
     if decision.outcome == "NeedsApproval":
         groups = " and ".join(dict.fromkeys(stage.group for stage in decision.stages))
         return f"Preview: needs approval by {groups}{price}."
@@ -121,5 +122,5 @@ def _receipt(request: Request, created: bool) -> str:
         return "This request was sent already; here it is."
     return {
         "Denied": "The policies deny this request. Below is why, and what would pass.",
-        "Waiting": "Your request was sent. It waits for approval.",
-    }.get(request.state, "Your request was allowed at once and is on its way.")
+        "Waiting": "Your request was sent. It needs approval.",
+    }.get(request.state, "Your request was sent, and allowed at once.")  # where it is by now, the page says

@@ -10,38 +10,49 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from portal.domain.decision import BudgetLine, CostLine, Decision, Quote, Reason, StageDemand, UsageLine, from_json
+from portal.domain.decision import BudgetLine, CostLine, Decision, Inputs, Quote, Reason, StageDemand, UsageLine
+from portal.domain.decision import from_json as shaped
+from portal.domain.pricing import EVERYWHERE
 from portal.models import Budget, DecisionRecord, Quota
+from portal.web.spelling import unknown_names
 
 SENTENCES = {
     "Allowed": "Allowed at once",
     "NeedsApproval": "Needs approval",
     "Denied": "Denied",
 }
-BAR = 100.0  # units of a bar's width
+BAR = 100.0  # of a width
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A ceiling and what fills it: `before` of it is taken already, `added` comes on top. Widths are 0 to 100."""
+    """A ceiling and what fills it: `first` is taken already, `second` comes on top; 0 to 100, as is the place of a
+    `mark` in between (a soft line, the lower of two limits). `text` says it in figures."""
 
     label: str
     team: str
-    before: str
-    after: str
-    limit: str
+    text: str
     fits: bool
     first: float
     second: float
-    soft_at: float | None = None
-    unit: str = ""
+    mark: float | None = None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A quota's limit as it was (None: there was none) and as it was asked for."""
+
+    team: str
+    dimension: str
+    old: int | None
+    new: int
 
 
 @dataclass(frozen=True)
 class PriceLine:
     sku: str
-    amount: str  # "2 at 2.95 per hour"
+    amount: str  # "2 at 2.95 per hour", or "2" without a price
     monthly: str
     region: str
     source: str
@@ -60,15 +71,14 @@ class Figures:
     stages: tuple[StageDemand, ...]
     quotas: list[Bar]
     budgets: list[Bar]
-    monthly: str
-    currency: str
-    region: str
+    price: str  # the whole of it: "584.00 USD per month", "needs review (never free)"; empty: nothing has a price
     valid_until: Any
     lines: list[PriceLine] = field(default_factory=list)
-    priced: bool = False
+    hints: list[str] = field(default_factory=list)
 
 
-def figures(decision: Decision) -> Figures:
+def figures(decision: Decision, change: Change | None = None) -> Figures:
+    """`change`: what a request for a quota changes, since its decision holds only the lines as they were."""
     quote = decision.quote
     return Figures(
         outcome=decision.outcome,
@@ -77,20 +87,26 @@ def figures(decision: Decision) -> Figures:
         approvals=[reason for reason in decision.reasons if reason.effect == "approve"],
         notes=[reason for reason in decision.reasons if reason.effect == "note"],
         stages=decision.stages,
-        quotas=[_usage(line) for line in decision.usage],
+        quotas=[_usage(line) if change is None else _changed(line, change) for line in decision.usage],
         budgets=[_budget(line) for line in decision.budgets],
-        monthly=monthly_text(quote),
-        currency=quote.currency if quote else "",
-        region=(quote.region or "") if quote else "",
-        valid_until=quote.valid_until if quote else None,
+        price=_price_text(quote),
+        valid_until=quote.valid_until if quote and quote.monthly is not None else None,
         lines=[_price(line) for line in quote.lines] if quote else [],
-        priced=bool(quote and quote.lines),
+        hints=unknown_names(decision),
     )
 
 
 def of_record(record: DecisionRecord) -> Figures:
     """The figures of a stored decision."""
-    return figures(from_json(Decision, record.result))
+    return figures(shaped(Decision, record.result), change_of(shaped(Inputs, record.inputs)))
+
+
+def change_of(inputs: Inputs) -> Change | None:
+    """The change of a quota that was decided on; None for what is no such thing."""
+    dimension, limit = inputs.spec.get("dimension"), inputs.spec.get("limit")
+    if inputs.request.kind != "Quota" or not isinstance(limit, int):
+        return None
+    return Change(inputs.request.team, str(dimension), (inputs.old or {}).get("limit"), limit)
 
 
 def money(amount: Decimal) -> str:
@@ -103,10 +119,12 @@ def plain(amount: Decimal) -> str:
     return f"{amount.normalize():f}"
 
 
-def monthly_text(quote: Quote | None) -> str:
+def _price_text(quote: Quote | None) -> str:
     if quote is None or not quote.lines:
         return ""
-    return "needs review" if quote.monthly is None else f"{money(quote.monthly)} {quote.currency}"
+    if quote.monthly is None:
+        return "needs review (never free)"
+    return f"{money(quote.monthly)} {quote.currency} per month"
 
 
 def quota_bar(quota: Quota) -> Bar:
@@ -116,9 +134,7 @@ def quota_bar(quota: Quota) -> Bar:
     return Bar(
         label=quota.dimension,
         team=quota.team.slug,
-        before=f"{quota.used:,}",
-        after=f"{quota.reserved:,}",
-        limit=f"{quota.limit:,}",
+        text=f"{quota.used:,} used, {quota.reserved:,} reserved, limit {quota.limit:,}",
         fits=held < quota.limit,
         first=first,
         second=second,
@@ -129,18 +145,15 @@ def quota_bar(quota: Quota) -> Bar:
 def budget_bar(budget: Budget) -> Bar:
     """A budget as it stands."""
     first, _ = _widths(budget.committed, budget.committed, budget.hard)
-    soft_at = round(float(budget.soft / budget.hard) * BAR, 2) if budget.hard else None
+    lines = f"soft {money(budget.soft)}, hard {money(budget.hard)} {budget.currency}"
     return Bar(
         label="Budget per month",
         team="",
-        before=money(budget.committed),
-        after=money(budget.soft),
-        limit=money(budget.hard),
+        text=f"{money(budget.committed)} committed, {lines}",
         fits=budget.committed <= budget.soft,
         first=first,
         second=0,
-        soft_at=soft_at,
-        unit=budget.currency,
+        mark=_place(budget.soft, budget.hard),
         note=_budget_note(budget.committed, budget.soft, budget.hard),
     )
 
@@ -150,13 +163,33 @@ def _usage(line: UsageLine) -> Bar:
     return Bar(
         label=line.dimension,
         team=line.team,
-        before=f"{line.before:,}",
-        after=f"{line.after:,}",
-        limit="no quota" if line.limit is None else f"{line.limit:,}",
+        text=f"{line.before:,} → {line.after:,} of {'no quota' if line.limit is None else f'{line.limit:,}'}",
         fits=line.limit is not None and line.after <= line.limit,
         first=first,
         second=second,
         note=_usage_note(line),
+    )
+
+
+def _changed(line: UsageLine, change: Change) -> Bar:
+    """A line of a quota that is to change: what is held stays, and the limit moves. Groups above keep theirs."""
+    held = line.before
+    if line.team != change.team:
+        limit = line.limit or 0
+        first, _ = _widths(held, held, limit)
+        note = f"the group above has only {limit:,}" if limit < change.new else f"{limit - held:,} left"
+        return Bar(line.dimension, line.team, f"{held:,} held of {limit:,}", True, first, 0, note=note)
+    ceiling = max(change.old or 0, change.new)
+    first, _ = _widths(held, held, ceiling)
+    return Bar(
+        label=line.dimension,
+        team=line.team,
+        text=f"limit {'none' if change.old is None else f'{change.old:,}'} → {change.new:,}",
+        fits=held <= change.new,
+        first=first,
+        second=0,
+        mark=None if change.old is None else _place(min(change.old, change.new), ceiling),
+        note=f"{held:,} held",
     )
 
 
@@ -172,14 +205,11 @@ def _budget(line: BudgetLine) -> Bar:
     return Bar(
         label=line.team,
         team="",
-        before=money(line.before),
-        after=money(line.after),
-        limit=money(line.hard),
+        text=f"{money(line.before)} → {money(line.after)} of {money(line.hard)} {line.currency}",
         fits=line.after <= line.hard,
         first=first,
         second=second,
-        soft_at=round(float(line.soft / line.hard) * BAR, 2) if line.hard else None,
-        unit=line.currency,
+        mark=_place(line.soft, line.hard),
         note=_budget_note(line.after, line.soft, line.hard),
     )
 
@@ -191,15 +221,28 @@ def _budget_note(amount: Decimal, soft: Decimal, hard: Decimal) -> str:
 
 
 def _price(line: CostLine) -> PriceLine:
-    unit_price = "unknown" if line.unit_price is None else plain(line.unit_price)
+    amount = f"{line.quantity:,}"
+    if line.unit_price is not None:
+        amount += f" at {plain(line.unit_price)} per {line.unit}"
     return PriceLine(
         sku=line.sku,
-        amount=f"{line.quantity:,} at {unit_price} per {line.unit}",
-        monthly="needs review" if line.monthly is None else money(line.monthly),
-        region=line.region,
+        amount=amount,
+        monthly="" if line.monthly is None else money(line.monthly),
+        region="" if line.region == EVERYWHERE else line.region,
         source=line.source,
-        problem=line.problem or "",
+        problem=_problem(line),
     )
+
+
+def _problem(line: CostLine) -> str:
+    """Why it has no price, short: sku and region stand beside it. Without a unit the price list has no row for it."""
+    if line.problem is None:
+        return ""
+    return "the price list has no price for it" if not line.unit else line.problem.removeprefix("needs review: ")
+
+
+def _place(part: int | Decimal, whole: int | Decimal) -> float | None:
+    return round(float(part) / float(whole) * BAR, 2) if whole else None
 
 
 def _widths(before: int | Decimal, after: int | Decimal, limit: int | Decimal) -> tuple[float, float]:

@@ -153,23 +153,25 @@ def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: 
             ),
         ],
     )
-    chosen = team_field(acting)
+    chosen = team_field(acting, "Whose limit it is.")
     chosen.value = team or chosen.value
     return DraftForm("Quota", [chosen, spec, *reason_fields()])
 
 
 def delete_form(instance_id: str) -> DraftForm:
     """The form to ask for an instance's deletion."""
-    return DraftForm("Delete", reason_fields()[:1], fixed={"instance": instance_id})
+    reason = reason_fields()[0]
+    reason.help = "Why it isn't needed any more. It is kept with the request."
+    return DraftForm("Delete", [reason], fixed={"instance": instance_id})
 
 
-def team_field(acting: Actor) -> Field:
+def team_field(acting: Actor, help_text: str = "Whose quota and budget it takes.") -> Field:
     """The teams that this person may ask for."""
     teams = visible_teams(acting)
     if not acting.is_admin:
         teams = teams.filter(pk__in=own_team_ids(acting))
     options = [Choice(team.slug, f"{team.title} ({team.slug})") for team in teams.order_by("slug")[:1000]]
-    return _choice_field("/team", "Team", "Whose quota and budget it takes.", options)
+    return _choice_field("/team", "Team", help_text, options)
 
 
 def reason_fields(source: Request | None = None) -> list[Field]:

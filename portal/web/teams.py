@@ -60,6 +60,7 @@ def raise_quota(request: HttpRequest, acting: Actor) -> HttpResponseBase:
     """The form for another ceiling; with POST the request itself, or its preview."""
     form = _quota_form(request, acting)
     context: dict[str, Any] = {"form": form, "preview_url": "/quotas/raise/preview/", "action_url": "/quotas/raise/"}
+    context["prefilled"] = "limit" in request.GET
     if request.method != "POST":
         return show(request, acting, "quota", context)
     form.take(request.POST)

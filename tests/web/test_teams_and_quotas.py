@@ -85,3 +85,26 @@ def test_another_teams_quota_can_not_be_asked_for(sign_in: SignIn) -> None:
     sent = {"/team": "search", "/spec/dimension": "gpu.l4", "/spec/limit": "9"}
     assert sign_in("carol").post(RAISE, sent).status_code == 404
     assert not Request.objects.exists()
+
+
+def test_the_preview_draws_the_limit_and_says_what_the_group_above_has(sign_in: SignIn) -> None:
+    sent = {"/team": "ads", "/spec/dimension": "gpu.l4", "/spec/limit": "20"}
+    page = html.unescape(sign_in("carol").post(f"{RAISE}preview/", sent).content.decode())
+    assert "limit 1 → 20" in page
+    assert "the group above has only 8" in page
+    assert re.search(r'<li class="mind">acme, the group above ads, has only 8 gpu.l4', page)
+
+
+def test_a_dimension_that_nobody_knows_is_questioned(sign_in: SignIn) -> None:
+    sent = {"/team": "ads", "/spec/dimension": "gpu.l5", "/spec/limit": "2"}
+    page = html.unescape(sign_in("carol").post(f"{RAISE}preview/", sent).content.decode())
+    assert "gpu.l5 has neither a price nor a quota. Did you mean gpu.l4?" in page
+    known = {**sent, "/spec/dimension": "gpu.l40s"}
+    page = sign_in("carol").post(f"{RAISE}preview/", known).content.decode()
+    assert "neither a price nor a quota" not in page, "it has a price, so a first quota is no mistake"
+
+
+def test_the_team_is_asked_for_as_whose_limit_it_is(sign_in: SignIn) -> None:
+    page = sign_in("carol").get(RAISE).content.decode()
+    assert "Whose limit it is." in page
+    assert "quota and budget it takes" not in page
