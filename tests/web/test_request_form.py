@@ -153,7 +153,7 @@ class TestPreview:
         assert "Allowed at once" in page
         assert "584.00 USD" in page
         assert re.search(r"0 → 1 of 4", page)
-        assert '<p id="preview-status"' in page, "said to screen readers"
+        assert '<span id="preview-status"' in page, "said to screen readers"
         assert counts() == before
 
     def test_it_names_who_would_be_asked(self, sign_in: SignIn) -> None:
@@ -165,6 +165,21 @@ class TestPreview:
         page = text_of(sign_in("ada").post(PREVIEW, model_form(spec_replicas_max="9")))
         assert "Denied" in page
         assert "quota-exceeded" in page
+
+    def test_an_unknown_price_reads_well_and_names_what_is_priced(self, sign_in: SignIn) -> None:
+        page = text_of(sign_in("ada").post(PREVIEW, model_form(spec_accelerator_class="l5")))
+        shown = re.sub(r"<[^>]+>", "", page)
+        assert "needs review (never free)" in shown
+        assert "gpu.l5 1, the price list has no price for it" in re.sub(r"\s+", " ", shown)
+        assert "gpu.l5 has neither a price nor a quota. Did you mean gpu.l4? Known here: gpu.a100-80gb" in shown
+        for odd in ("unknown per", "needs review per", "in *", "holds until"):
+            assert odd not in shown, odd
+
+    def test_it_can_be_gone_to(self, sign_in: SignIn) -> None:
+        page = text_of(sign_in("ada").get(CREATE))
+        assert f'formaction="{CREATE}#preview"' in page, "where the Preview button leads without JavaScript"
+        assert 'href="#preview"' in page
+        assert 'id="preview"' in page
 
     def test_an_incomplete_form_is_no_error(self, sign_in: SignIn) -> None:
         response = sign_in("ada").post(PREVIEW, {"/team": "search"})
