@@ -43,7 +43,7 @@ def instance(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> Htt
         "seen": mark,
         "moving": found.phase not in SETTLED,
         "events": shown,
-        "moments": timeline.moments(shown.rows),
+        "moments": timeline.story(shown.rows),
         "requests": asked,
         "rows": request_rows(asked.rows),
         **_observed(found),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Q, QuerySet
@@ -11,23 +13,49 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
-from portal.domain import strict_yaml
+from portal.domain import quota, strict_yaml
+from portal.domain.decision import Decision, from_json
 from portal.domain.lifecycle import RequestState, Verb, verbs
 from portal.domain.schema import Problem
-from portal.models import AuditEvent, DecisionRecord, Membership, Request, Stage
+from portal.models import AuditEvent, DecisionRecord, Membership, Quota, Request, Stage, Team
 from portal.rendering.claim import claim_yaml
 from portal.services import approving, loading, withdrawing
-from portal.services.access import Actor, request_for
-from portal.services.errors import InvalidInput
+from portal.services.access import Actor, own_team_ids, request_for
+from portal.services.errors import Conflict, InvalidInput
 from portal.services.inbox import waits_for
 from portal.services.locks import team_chain
 from portal.web import figures, timeline
-from portal.web.doors import page, show
+from portal.web.doors import page, show, status_of
 from portal.web.lists import title_of
 from portal.web.paging import page_of
 
 MAX_COMMENT = 4_000
 MOVING = {RequestState.APPROVED.value, RequestState.DELIVERING.value}  # goes on by itself: the page looks again
+DECIDING = [f"request.{verb}" for verb in (Verb.APPROVE, Verb.REJECT, Verb.DENY, Verb.WITHDRAW, Verb.EXPIRE)]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A vote that wasn't counted, said on the request's page. `field`: what is wrong with the comment."""
+
+    title: str
+    message: str
+    comment: str
+    field: str = ""
+
+
+@dataclass(frozen=True)
+class QuotaLink:
+    """The form that asks for a quota in which a denied request would fit."""
+
+    team: str
+    dimension: str
+    limit: int
+
+    @property
+    def url(self) -> str:
+        query = {"team": self.team, "dimension": self.dimension, "limit": self.limit}
+        return f"/quotas/raise/?{urlencode(query)}"
 
 
 @page("GET")
@@ -37,38 +65,71 @@ def request(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpR
     mark = _mark(found, events)
     if request.headers.get("HX-Request") and request.GET.get("seen") == mark:
         return HttpResponse(status=204)  # htmx changes nothing
-    context = {
-        "request_": found,
-        "title": title_of(found),
-        "waits": waits_for(found),
-        "moving": found.state in MOVING,
-        "seen": mark,
-        "events": (shown := page_of(request, events.order_by("-id"), 50)),
-        "moments": timeline.moments(shown.rows),
-        **_decided(found),
-        **_content(found),
-        **_actions(found, acting),
-    }
-    return show(request, acting, "request", context)
+    return _page(request, acting, found)
 
 
-@page("POST")
+@page("GET", "POST")
 def vote(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponseBase:
-    """Approve or reject what the page showed: the decision's id comes with the form."""
+    """Approve or reject what the page showed: the decision's id comes with the form. A vote that comes too late, or
+    says too little, is answered with the request as it is now, and the comment isn't lost."""
+    if request.method != "POST":
+        return redirect("request", request_id=request_id)  # who reloads, or signs in again, on a refused vote
     answer = request.POST.get("answer", "")
     if answer not in ("approve", "reject"):
         raise InvalidInput([Problem("answer", "not-one-of", f"“{answer[:40]}” is neither approve nor reject")])
     comment = request.POST.get("comment", "").replace("\r\n", "\n").strip()
-    if len(comment) > MAX_COMMENT or "\x00" in comment:
-        told = f"a comment has at most {MAX_COMMENT} characters, this one {len(comment)}, and no U+0000"
-        raise InvalidInput([Problem("comment", "too-long", told)])
     seen = request.POST.get("decision", "")
     if not (seen.isascii() and seen.isdigit() and len(seen) < 19):
         raise InvalidInput([Problem("decision", "missing-field", "the form must say which decision was shown")])
-    done = approving.vote(request_id, cast(approving.Answer, answer), comment, acting=acting, seen_decision=int(seen))
     word = "approval" if answer == "approve" else "rejection"
-    messages.info(request, f"Your {word} was recorded. The request is {done.state} now.")
+    try:
+        _check_comment(comment)
+        approving.vote(request_id, cast(approving.Answer, answer), comment, acting=acting, seen_decision=int(seen))
+    except (Conflict, InvalidInput) as error:
+        found = request_for(acting, request_id)
+        refused = _refused(found, word, comment, error)
+        return _page(request, acting, found, refused, status_of(error))
+    messages.info(request, f"Your {word} was recorded.")  # what follows, the page shows
     return redirect("request", request_id=request_id)
+
+
+def _check_comment(comment: str) -> None:
+    if len(comment) > MAX_COMMENT or "\x00" in comment:
+        told = f"a comment has at most {MAX_COMMENT} characters, this one {len(comment)}, and no U+0000"
+        raise InvalidInput([Problem("/comment", "too-long", told)])
+
+
+def _refused(found: Request, word: str, comment: str, error: Conflict | InvalidInput) -> Refused:
+    title = f"Your {word} was not counted"
+    if isinstance(error, InvalidInput):
+        return Refused(title, error.message, comment, error.problems[0].message)
+    moment = _decided_by(found)
+    if found.state == RequestState.WAITING or moment is None:
+        return Refused(title, error.message, comment)
+    return Refused(title, f"It is decided: {moment.who} {moment.sentence}.", comment)
+
+
+def _page(
+    request: HttpRequest, acting: Actor, found: Request, refused: Refused | None = None, status: int = 200
+) -> HttpResponse:
+    events = _events(found)
+    shown = page_of(request, events.order_by("-id"), 50)
+    context = {
+        "request_": found,
+        "title": title_of(found),
+        "waits": waits_for(found),
+        "done": _done(found),
+        "decided": _decided_by(found),
+        "refused": refused,
+        "moving": found.state in MOVING,
+        "seen": _mark(found, events),
+        "events": shown,
+        "moments": timeline.story(shown.rows),
+        **_decided(found),
+        **_content(found),
+        **_actions(found, acting),
+    }
+    return show(request, acting, "request", context, status)
 
 
 @page("POST")
@@ -90,6 +151,23 @@ def _events(found: Request) -> QuerySet[AuditEvent]:
 def _mark(found: Request, events: QuerySet[AuditEvent]) -> str:
     last = events.order_by("-id").first()
     return f"{found.state}-{last.pk if last else 0}"
+
+
+def _decided_by(found: Request) -> timeline.Moment | None:
+    """Who decided it, and how; None while it is open or if the policies allowed it at once."""
+    events = AuditEvent.objects.filter(request=found, verb__in=DECIDING).select_related("actor").order_by("-id")[:1]
+    return next(iter(timeline.moments(events)), None)
+
+
+def _done(found: Request) -> str:
+    """What a request that is done has brought about."""
+    if found.kind != "Quota":
+        return "Done: it was seen to be gone." if found.kind == "Delete" else "Done: it was seen to be ready."
+    asked = found.spec.get("limit")
+    row = Quota.objects.filter(team=found.team, dimension=found.spec.get("dimension")).first()
+    if row is None or row.limit == asked:
+        return f"Done: the quota is {asked} now."
+    return f"Done: the quota was set to {asked}. Since then it was changed, to {row.limit}."
 
 
 def _decided(found: Request) -> dict[str, Any]:
@@ -132,7 +210,21 @@ def _actions(found: Request, acting: Actor) -> dict[str, Any]:
         "why_not": why.message if why is not None and (asked or why.code == "own-request") else "",
         "may_withdraw": Verb.WITHDRAW in verbs(RequestState(found.state)) and _may_withdraw(found, acting),
         "ask_again_url": _ask_again_url(found),
+        "raise_links": _raise_links(found, acting),
     }
+
+
+def _raise_links(found: Request, acting: Actor) -> list[QuotaLink]:
+    """For each quota that denied it, if it is a team's that this person may ask for."""
+    record = found.decisions.order_by("id").last()
+    if found.state != RequestState.DENIED or record is None:
+        return []
+    lines = [line for line in from_json(Decision, record.result).usage if not quota.fits(line)]
+    mine = Team.objects.filter(slug__in=[line.team for line in lines])
+    if not acting.is_admin:
+        mine = mine.filter(pk__in=own_team_ids(acting))
+    slugs = set(mine.values_list("slug", flat=True))
+    return [QuotaLink(line.team, line.dimension, line.after) for line in lines if line.team in slugs]
 
 
 def _may_withdraw(found: Request, acting: Actor) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from portal.models import AuditEvent
@@ -14,7 +15,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class Moment:
-    """One step, as it is shown. `said`: what a person wrote with it."""
+    """One step, as it is shown. `said`: what a person wrote with it. `close`: another one was in the same minute."""
 
     at: dt.datetime
     who: str
@@ -22,10 +23,36 @@ class Moment:
     sentence: str
     said: str
     event: AuditEvent
+    close: bool = False
 
 
 def moments(events: Iterable[AuditEvent]) -> list[Moment]:
     return [_moment(event) for event in events]
+
+
+def story(events: Iterable[AuditEvent]) -> list[Moment]:
+    """The moments of one thing, newest first, as one reads them: what was published again and again is told once, and
+    times that the minute can't tell apart are marked."""
+    found: list[Moment] = []
+    published: Counter[str] = Counter()
+    for moment in moments(events):
+        if moment.event.verb == "catalog.publish":
+            published[moment.sentence] += 1
+        if published[moment.sentence] < 2:
+            found.append(moment)
+    minutes = Counter(_minute(moment) for moment in found)
+    return [
+        replace(moment, sentence=_times(moment.sentence, published), close=minutes[_minute(moment)] > 1)
+        for moment in found
+    ]
+
+
+def _times(sentence: str, published: Counter[str]) -> str:
+    return f"{sentence}, {published[sentence]} times" if published[sentence] > 1 else sentence
+
+
+def _minute(moment: Moment) -> dt.datetime:
+    return moment.at.replace(second=0, microsecond=0)
 
 
 def _moment(event: AuditEvent) -> Moment:
@@ -42,8 +69,8 @@ def _moment(event: AuditEvent) -> Moment:
 
 
 def _codes(data: Data) -> str:
-    codes = data.get("codes") or []
-    return f" ({', '.join(map(str, codes))})" if codes else ""
+    codes = dict.fromkeys(map(str, data.get("codes") or []))
+    return f" ({', '.join(codes)})" if codes else ""
 
 
 def _deny(data: Data) -> str:
@@ -59,7 +86,8 @@ def _vote(data: Data) -> str:
 
 def _phase(data: Data) -> str:
     message = str(data.get("message") or "")
-    return f"saw it {data.get('to')}" + (f": {message}" if message else "")
+    phase = str(data.get("to"))
+    return f"saw it {phase}" + (f": {message}" if message and message.lower() != phase.lower() else "")
 
 
 def _ask_again(data: Data) -> str:
@@ -87,7 +115,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "request.expire": lambda data: "let it expire: not enough votes in time",
     "request.ask_again": _ask_again,
     "request.deliver": lambda data: "began to deliver it; what was approved is frozen",
-    "request.finish": lambda data: "found it done, as it was asked",
+    "request.finish": lambda data: "closed it as done",
     "request.fail": lambda data: f"ended it as failed: {data.get('message') or data.get('code') or 'no reason given'}",
     "vote.cast": _vote,
     "claim.apply": lambda data: f"applied the claim {data.get('namespace')}/{data.get('name')}",

@@ -8,7 +8,9 @@ import re
 import pytest
 
 from portal.models import AuditEvent, Quota, Request, Vote
-from tests.sample import model_body, quota_body
+from portal.services import approving, journal
+from portal.web import timeline
+from tests.sample import actor, model_body, quota_body
 from tests.web.conftest import SignIn
 from tests.world import OUTSIDER, OWN_APPROVER, SUPERUSER, ready, submit
 
@@ -168,3 +170,96 @@ def test_deleting_asks_back_and_is_a_request(sign_in: SignIn) -> None:
     again = client.post(address, {"idempotencyKey": "another"})
     assert again.status_code == 409
     assert sign_in("carol").post(address).status_code == 404
+
+
+def test_a_late_vote_shows_who_decided_and_keeps_the_comment(sign_in: SignIn) -> None:
+    request = submit("ada", model_body(environment="prod"))
+    decision = decision_of(page_of(sign_in, "frank", request))
+    approving.vote(request.pk, "reject", "after the launch", acting=actor("heidi"))
+    data = {"answer": "approve", "comment": "two lines\nof <mine>", "decision": decision}
+    response = sign_in("frank").post(f"/requests/{request.pk}/vote/", data)
+    page = html.unescape(response.content.decode())
+    assert response.status_code == 409
+    assert "Your approval was not counted" in page
+    assert "It is decided: heidi ended it with a no" in page
+    assert '<span class="state s-rejected">Rejected</span>' in page, "the request itself"
+    assert "two lines\nof <mine>" in page
+    assert 'href="/inbox/">Back to the inbox' in page
+    assert Vote.objects.count() == 1
+    again = sign_in("frank").get(f"/requests/{request.pk}/vote/")
+    assert again.url == f"/requests/{request.pk}/", "a reload is no dead end"  # type: ignore[attr-defined]
+
+
+def test_a_vote_on_another_decision_can_be_cast_again_with_the_same_comment(sign_in: SignIn) -> None:
+    request = submit("ada", model_body(environment="prod"))
+    data = {"answer": "approve", "comment": "looks fine", "decision": "999999"}
+    response = sign_in("frank").post(f"/requests/{request.pk}/vote/", data)
+    page = html.unescape(response.content.decode())
+    assert response.status_code == 409
+    assert "Look again" in page
+    assert re.search(r"<textarea[^>]*>\nlooks fine</textarea>", page)
+    assert decision_of(page) == str(request.decisions.get().pk)
+
+
+def test_a_rejection_needs_a_reason(sign_in: SignIn) -> None:
+    request = submit("ada", model_body(environment="prod"))
+    data = {"answer": "reject", "comment": " ", "decision": decision_of(page_of(sign_in, "frank", request))}
+    response = sign_in("frank").post(f"/requests/{request.pk}/vote/", data)
+    page = html.unescape(response.content.decode())
+    assert response.status_code == 400
+    assert re.search(r'<a href="#comment-[^"]+">Comment: a rejection needs a reason', page)
+    assert re.search(r'<textarea[^>]*aria-invalid="true"', page)
+    assert not Vote.objects.exists()
+
+
+def test_a_denial_by_ones_own_quota_leads_to_the_form_that_raises_it(sign_in: SignIn) -> None:
+    request = submit("ada", model_body(gpus=9))
+    assert request.state == "Denied"
+    page = page_of(sign_in, "ada", request)
+    assert 'href="/quotas/raise/?team=search&dimension=gpu.l4&limit=9"' in page
+    assert "team=acme" not in page, "the group above is not hers to ask for"
+    assert "acme, the group above search, holds 0 of 8 gpu.l4" in page
+    assert "team=acme&dimension=gpu.l4&limit=9" in page_of(sign_in, "ivan", request), "an admin asks for any"
+    form = sign_in("ada").get("/quotas/raise/?team=search&dimension=gpu.l4&limit=9").content.decode()
+    assert re.search(r'name="/spec/limit"[^>]* value="9"', form)
+
+
+def test_a_quota_that_is_done_says_what_it_is_now(sign_in: SignIn) -> None:
+    request = submit("carol", quota_body(3))
+    assert "limit 1 → 3" in page_of(sign_in, "grace", request)
+    approving.vote(request.pk, "approve", acting=actor("grace"))
+    page = page_of(sign_in, "carol", request)
+    assert "Done: the quota is 3 now." in page
+    assert "limit 1 → 3" in page
+    Quota.objects.filter(team__slug="ads", dimension="gpu.l4").update(limit=5)
+    assert "set to 3. Since then it was changed, to 5." in page_of(sign_in, "carol", request)
+
+
+def test_a_timeline_folds_what_is_published_again_and_tells_close_times_apart(sign_in: SignIn) -> None:
+    instance = ready("ada", model_body())
+    for _ in range(2):
+        journal.record("catalog.publish", system="publishing", instance=instance, data={})
+    events = AuditEvent.objects.filter(instance=instance).order_by("-id")
+    told = timeline.story(events)
+    published = [moment for moment in told if moment.event.verb == "catalog.publish"]
+    count = events.filter(verb="catalog.publish").count()
+    assert [moment.sentence for moment in published] == [f"wrote its entry in the catalog, {count} times"]
+    assert count > 2
+    assert "saw it Ready" in [moment.sentence for moment in told], "and not: saw it Ready: ready"
+    assert all(moment.close for moment in told) or len({moment.at.minute for moment in told}) > 1
+    page = sign_in("ada").get(f"/instances/{instance.pk}/").content.decode()
+    assert re.search(r'<time datetime="[^"]+">[0-9-]+ [0-9]+:[0-9]+:[0-9]+</time>', page)
+
+
+def test_codes_are_told_once() -> None:
+    event = AuditEvent(verb="request.deny", data={"from": "Draft", "codes": ["quota-exceeded", "quota-exceeded"]})
+    (moment,) = timeline.moments([event])
+    assert moment.sentence == "asked; the policies denied it (quota-exceeded)"
+
+
+def test_a_deletion_is_explained_as_one(sign_in: SignIn) -> None:
+    instance = ready("ada", model_body())
+    page = html.unescape(sign_in("ada").get(f"/instances/{instance.pk}/delete/").content.decode())
+    assert "Why it isn't needed any more." in page
+    assert "no policy speaks against the deletion" in page
+    assert "What it is for" not in page
