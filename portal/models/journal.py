@@ -26,7 +26,11 @@ class AuditEvent(models.Model):
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["verb"]), models.Index(fields=["request", "id"])]
+        indexes = [
+            models.Index(fields=["verb"]),
+            models.Index(fields=["request", "id"]),
+            models.Index(fields=["verb", "at"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.verb} {self.at}"
