@@ -134,3 +134,16 @@ def test_every_answer_says_both_how_it_is_placed_and_how_the_workload_is() -> No
         ("HeldBack", "HeldBack"),
         ("NoCapacity", "NotComposed"),
     ]
+
+
+def test_a_slot_from_an_old_read_does_not_move_what_was_composed() -> None:
+    """A call with a claim from before it had a slot chooses one, and the core writes that one to the newest claim. What
+    is composed outweighs it: moved, the database would be there twice, the old one for ever, and empty."""
+    run = Run(example(QDRANT))
+    before = run.until_composed()
+    there = before.status["placement"]["cluster"]
+    other = {"eu-central-1": "eu-west-1", "eu-west-1": "eu-central-1"}[there]
+    run.claim["status"]["placement"] |= {"cluster": other, "reasons": []}
+    outcome = run.step()
+    assert outcome.status["placement"]["cluster"] == there
+    assert {k: c.manifest for k, c in outcome.resources.items()} == {k: c.manifest for k, c in before.resources.items()}

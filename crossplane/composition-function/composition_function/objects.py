@@ -133,5 +133,5 @@ def condition(document: Manifest | None, condition_type: str) -> Manifest:
 def hold(me: Claim, observed: Manifest | None) -> tuple[Slot | None, bool]:
     """The slot a claim holds and whether its workload is composed there. Its own composed object outweighs its status,
     which is lost when the claim is restored from a backup."""
-    slot = me.held or slot_of(observed)
-    return slot, slot is not None and slot == slot_of(observed)
+    composed_in = slot_of(observed)
+    return composed_in or me.held, composed_in is not None
