@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 else:
     _Admin, _Inline, _UserAdmin, _Form = admin.ModelAdmin, admin.TabularInline, UserAdmin, forms.ModelForm
 
-PERSONAL_SCOPES = {"request", "approve"}  # acting as a person: nobody makes themselves a token for somebody else's vote
+PERSONAL_SCOPES = {"read", "request", "approve"}  # acting as a person: nobody sees or votes as somebody else by a token
 
 
 class Audited(_Admin):
@@ -68,6 +70,8 @@ class Audited(_Admin):
             raise ValueError("the admin has no anonymous users")
         with transaction.atomic():
             data = {"name": str(obj)[:200], "changes": message}
+            if isinstance(obj, User):
+                data["person"] = obj.pk  # names change
             journal.record(f"{self.noun}.{verb}", actor=request.user, data=data)
 
 
@@ -98,10 +102,45 @@ class People(Audited, _UserAdmin):
     noun = "person"
     list_display = ("username", "email", "first_name", "last_name", "is_active", "is_staff")
 
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """What makes somebody more than they are is changed by superusers alone."""
+        return () if _is_superuser(request) else ("is_staff", "is_superuser", "groups", "user_permissions")
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return super().has_change_permission(request, obj) and (
+            _is_superuser(request) or obj is None or not obj.is_superuser
+        )
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Superusers alone set passwords. A new one ends that person's tokens too; Django ends their sessions."""
+        if not _is_superuser(request):
+            raise PermissionDenied
+        with transaction.atomic():
+            user = self.get_object(request, unquote(id))
+            before = user.password if user else ""
+            response = super().user_change_password(request, id, form_url)
+            user = self.get_object(request, unquote(id))
+            if user is not None and user.password != before and user != request.user:
+                for token in user.api_tokens.filter(revoked_at=None):
+                    tokens.revoke_token(token.prefix, actor=request.user)  # type: ignore[arg-type]  # is a superuser
+        return response
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return request.user.is_active and request.user.is_superuser
+
 
 @admin.register(Group)
 class ApproverGroups(Audited, GroupAdmin):
+    """A group is what it may do; superusers alone say so."""
+
     noun = "group"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return _is_superuser(request)
 
 
 class MembershipForm(_Form):
@@ -161,6 +200,12 @@ class TokenForm(_Form):
             raise forms.ValidationError(
                 f"A token that can {words} acts as its person, so only they make it, or an operator with "
                 "`manage.py token`. Choose yourself, or other scopes."
+            )
+        user = data.get("user")
+        if "feed" in (data.get("scopes") or []) and user is not None and user.has_usable_password():
+            raise forms.ValidationError(
+                f"A token that can feed is for a service, and {user} signs in with a password. "
+                "Choose a service's account."
             )
         return data
 

@@ -18,7 +18,7 @@ from portal.domain.decision import StageDemand
 from portal.domain.lifecycle import RequestState, Verb
 from portal.domain.schema import Problem
 from portal.models import DecisionRecord, Request, Stage, Team, Vote
-from portal.services import deciding, journal, locks, submitting, transitions
+from portal.services import deciding, journal, locks, setting_up, submitting, transitions
 from portal.services.access import Actor, ownership, request_for
 from portal.services.errors import Conflict, Forbidden, InvalidInput
 
@@ -88,6 +88,9 @@ def why_not(request: Request, acting: Actor) -> Forbidden | Conflict | None:
     if refusal is not None:
         kind = Conflict if refusal.code in {"already-voted", "no-open-stage"} else Forbidden
         return kind(refusal.code, refusal.message)
+    whose = ownership(request)
+    if set_up := setting_up.refusal(acting.user, whose.requesters | whose.made_for):
+        return set_up
     stage = open_stage(request)
     if stage is not None and stage.due_at <= timezone.now():
         return Conflict("expired", f"The time to decide ended at {stage.due_at.isoformat()}.")

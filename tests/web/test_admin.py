@@ -6,7 +6,7 @@ import re
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import DataError, IntegrityError, transaction
 from django.test import Client
 
@@ -15,8 +15,10 @@ from portal.models import ApiToken, AuditEvent, Quota, Team
 from portal.services.tokens import actor_for_token
 from tests.sample import model_body
 from tests.web.conftest import SignIn
-from tests.world import SUPERUSER, ready
+from tests.world import FEED, SUPERUSER, World, ready
 
+PASSWORD = "correct horse battery"
+NEW_PASSWORD = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true", "set-password": "1"}
 READ_ONLY = sorted(
     (model for model, held in admin.site._registry.items() if isinstance(held, portal_admin.ReadOnly)),
     key=lambda model: model.__name__,
@@ -79,6 +81,8 @@ def test_a_token_is_shown_once_and_works(root: Client) -> None:
     [
         ("frank", ["read", "approve"], "7", "only they make it", "somebody else's vote"),
         ("frank", ["request"], "7", "only they make it", "somebody else's request"),
+        ("frank", ["read"], "7", "only they make it", "what somebody else sees"),
+        ("erin", ["feed"], "7", "for a service", "somebody who signs in"),
         (SUPERUSER, [], "7", "required", "no scope"),
         (SUPERUSER, ["everything"], "7", "not one of", "no such scope"),
         (SUPERUSER, ["read"], "4000", "366", "too long"),
@@ -87,6 +91,9 @@ def test_a_token_is_shown_once_and_works(root: Client) -> None:
 def test_tokens_that_are_not_made(
     root: Client, user: str, scopes: list[str], days: str, says: str, reason: str
 ) -> None:
+    erin = User.objects.get(username="erin")
+    erin.set_password(PASSWORD)
+    erin.save()
     before = ApiToken.objects.count()
     response = root.post("/admin/portal/apitoken/add/", token_form(user, *scopes, days=days))
     assert response.status_code == 200, reason
@@ -118,6 +125,54 @@ def test_a_change_of_people_is_audited(root: Client) -> None:
     event = AuditEvent.objects.get(verb="person.change")
     assert (event.actor and event.actor.username, event.data["name"]) == (SUPERUSER, "ben")
     assert root.get(f"/admin/auth/user/{user.pk}/delete/").status_code == 403
+
+
+def test_a_token_for_a_service_is_made(root: Client) -> None:
+    assert "prt_" in root.post("/admin/portal/apitoken/add/", token_form(FEED, "feed")).content.decode()
+
+
+@pytest.fixture
+def operator(sign_in: SignIn) -> Client:
+    """Staff who may change people, and is no superuser."""
+    user = User.objects.get(username="olivia")
+    user.is_staff = True
+    user.save()
+    names = ("add_user", "change_user", "view_user", "change_group", "view_group")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return sign_in("olivia")
+
+
+def test_only_superusers_make_somebody_more_than_they_are(operator: Client) -> None:
+    ben, group = User.objects.get(username="ben"), Group.objects.get(name="platform-approvers")
+    page = operator.get(f"/admin/auth/user/{ben.pk}/change/").content.decode()
+    assert 'name="email"' in page
+    assert not re.search(r'name="(is_staff|is_superuser|groups|user_permissions)"', page)
+    sent = {"username": "ben", "is_staff": "on", "is_superuser": "on", "groups": [group.pk], "is_active": "on"}
+    sent |= {"date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
+    assert operator.post(f"/admin/auth/user/{ben.pk}/change/", sent).status_code == 302
+    ben.refresh_from_db()
+    assert (ben.is_staff, ben.is_superuser, ben.groups.count()) == (False, False, 0)
+    assert operator.post(f"/admin/auth/group/{group.pk}/change/", {"name": "x"}).status_code == 403
+    sam = User.objects.get(username=SUPERUSER)
+    assert operator.post(f"/admin/auth/user/{sam.pk}/change/", sent).status_code == 403
+
+
+def test_only_superusers_set_passwords(operator: Client) -> None:
+    for name in ("ben", SUPERUSER, "olivia"):
+        before = User.objects.get(username=name)
+        assert operator.post(f"/admin/auth/user/{before.pk}/password/", NEW_PASSWORD).status_code == 403
+        assert User.objects.get(username=name).password == before.password
+
+
+def test_a_new_password_ends_tokens_and_sessions(root: Client, sign_in: SignIn, world: World) -> None:
+    ben, bens = User.objects.get(username="ben"), sign_in("ben")
+    assert bens.get("/").status_code == 200
+    assert root.post(f"/admin/auth/user/{ben.pk}/password/", {**NEW_PASSWORD, "password2": "other"}).status_code == 200
+    assert actor_for_token(world.tokens["ben"]), "nothing was changed"
+    assert root.post(f"/admin/auth/user/{ben.pk}/password/", NEW_PASSWORD).status_code == 302
+    assert actor_for_token(world.tokens["ben"]) is None
+    assert bens.get("/").status_code == 302
+    assert actor_for_token(world.tokens["ada"]), "somebody else's"
 
 
 def test_a_team_keeps_its_slug_and_its_place(root: Client) -> None:
