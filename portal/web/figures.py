@@ -88,7 +88,7 @@ def figures(decision: Decision, change: Change | None = None) -> Figures:
         notes=[reason for reason in decision.reasons if reason.effect == "note"],
         stages=decision.stages,
         quotas=[_usage(line) if change is None else _changed(line, change) for line in decision.usage],
-        budgets=[_budget(line) for line in decision.budgets],
+        budgets=[_budget(line, quote is None or quote.monthly is not None) for line in decision.budgets],
         price=_price_text(quote),
         valid_until=quote.valid_until if quote and quote.monthly is not None else None,
         lines=[_price(line) for line in quote.lines] if quote else [],
@@ -163,7 +163,7 @@ def _usage(line: UsageLine) -> Bar:
     return Bar(
         label=line.dimension,
         team=line.team,
-        text=f"{line.before:,} → {line.after:,} of {'no quota' if line.limit is None else f'{line.limit:,}'}",
+        text=f"{line.before:,} → {line.after:,}{', no quota' if line.limit is None else f' of {line.limit:,}'}",
         fits=line.limit is not None and line.after <= line.limit,
         first=first,
         second=second,
@@ -200,12 +200,14 @@ def _usage_note(line: UsageLine) -> str:
     return f"{over:,} over the limit" if over > 0 else f"{-over:,} left"
 
 
-def _budget(line: BudgetLine) -> Bar:
+def _budget(line: BudgetLine, priced: bool) -> Bar:
+    """`priced` False: what the request adds is unknown, and not nothing."""
+    added = f" → {money(line.after)}" if priced else ""
     first, second = _widths(line.before, line.after, line.hard)
     return Bar(
         label=line.team,
         team="",
-        text=f"{money(line.before)} → {money(line.after)} of {money(line.hard)} {line.currency}",
+        text=f"{money(line.before)}{added} of {money(line.hard)} {line.currency}{'' if priced else ', without this'}",
         fits=line.after <= line.hard,
         first=first,
         second=second,

@@ -170,8 +170,10 @@ class TestPreview:
         page = text_of(sign_in("ada").post(PREVIEW, model_form(spec_accelerator_class="l5")))
         shown = re.sub(r"<[^>]+>", "", page)
         assert "needs review (never free)" in shown
-        assert "gpu.l5 1, the price list has no price for it" in re.sub(r"\s+", " ", shown)
+        assert "gpu.l5: 1, the price list has no price for it" in re.sub(r"\s+", " ", shown)
         assert "gpu.l5 has neither a price nor a quota. Did you mean gpu.l4? Known here: gpu.a100-80gb" in shown
+        assert "0.00 of 30,000.00 USD, without this" in shown, "the budget: an unknown price is no 0"
+        assert "0 → 1, no quota" in shown
         for odd in ("unknown per", "needs review per", "in *", "holds until"):
             assert odd not in shown, odd
 
