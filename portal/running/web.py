@@ -9,10 +9,16 @@ import gc
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
+from portal.running.web_worker import BoundedThreads
+
 # Loaded once, before the workers are forked: they share its memory, and one that is replaced answers at once.
 preload_app = True
-worker_class = "gthread"  # a slow client holds a thread, not a worker
-threads = 4
+# A slow client holds a thread, not a worker, and for a bounded time. Threads that wait cost little; how many ask the
+# database at once is bounded by its pool. Enough slow clients still take all threads for some seconds: where others can
+# reach the port, a proxy has to stand in front that takes in a whole request before it passes it on (nginx does, with
+# `proxy_request_buffering on`); gunicorn's own documentation asks for one too.
+worker_class = BoundedThreads
+threads = 32
 timeout = 60
 graceful_timeout = 10
 keepalive = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.http import HttpResponse
 from django.test import Client
 from pytest_django.fixtures import Settings
 
@@ -87,7 +87,7 @@ def test_what_the_demo_writes_is_what_the_page_reads() -> None:
     assert {"username", "password", "role"} <= set(Account.__annotations__), json.dumps(sorted(Account.__annotations__))
 
 
-def attempt(username: str, password: str, address: str = "192.0.2.1") -> HttpResponse:
+def attempt(username: str, password: str, address: str = "192.0.2.1") -> Any:
     return Client(REMOTE_ADDR=address).post("/login/", {"username": username, "password": password})
 
 
