@@ -20,10 +20,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from portal.running import addresses, doors, folders, leftovers, locks, postgres, valkey
-from portal.running.errors import AlreadyRunning, MissingPart, NotReady
+from portal.running.errors import AlreadyRunning, GaveUp, MissingPart, NotReady
 from portal.running.program import Program
 from portal.running.ready import announced
-from portal.running.supervisor import Supervisor
+from portal.running.supervisor import FAST_FAILURES, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION = "composition-function"
@@ -121,12 +121,31 @@ def _database(
     url = stack.enter_context(postgres.embedded_postgres(folder))
     say("PostgreSQL runs already; joined it" if joined else f"PostgreSQL is up ({time.monotonic() - started:.1f} s)")
 
-    def keep() -> None:
-        if not postgres.listens(folder):
-            say("PostgreSQL has ended; started again")
-            postgres.start(folder, postgres.SETTINGS)
+    return url, _Keeper(folder, say)
 
-    return url, keep
+
+class _Keeper:
+    """Called now and then: starts an embedded PostgreSQL that has ended again. Raises GaveUp when that fails often."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._folder, self._say = folder, say
+        self._failures = 0
+
+    def __call__(self) -> None:
+        if postgres.listens(self._folder):
+            self._failures = 0
+            return
+        self._say("PostgreSQL has ended; starting it again")
+        started = time.monotonic()
+        try:
+            postgres.start_again(self._folder)
+        except NotReady as error:
+            self._failures += 1
+            if self._failures >= FAST_FAILURES:
+                raise GaveUp(f"PostgreSQL did not start again, {self._failures} times; giving up. {error}") from None
+            self._say(f"PostgreSQL did not start again; tried once more soon. {error}")
+        else:
+            self._say(f"PostgreSQL is up again ({time.monotonic() - started:.1f} s)")
 
 
 def _once(name: str, arguments: Sequence[str], state: Path, environment: Mapping[str, str]) -> None:

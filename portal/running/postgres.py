@@ -16,6 +16,7 @@ import os
 import pwd
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from portal.running.errors import MissingPart, NotReady
 # PostgreSQL refuses to run as root; then this user, made at the first start, runs it and owns its files.
 SYSTEM_USER = "pgserver"
 SETTINGS = {"max_connections": "300", "timezone": "UTC", "log_timezone": "UTC", "lc_messages": "C"}
+START_SECONDS = 60.0  # for an answer; after a crash its log is replayed first
 # For data that nobody misses after a power cut: tests.
 UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
@@ -66,8 +68,9 @@ def stop_unused(folder: Path) -> bool:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a server has its files in `folder`; a pid file left by a crash does not count."""
-    return _execute("pg_ctl", "-D", str(folder / "data"), "status").returncode == 0
+    """Whether a server has its files in `folder`. A pid file left by a crash, or of a zombie, does not count."""
+    data = (folder / "data").resolve()
+    return _pid_in_file(data) in _processes(data)
 
 
 def has_data(folder: Path) -> bool:
@@ -87,30 +90,44 @@ def listens(folder: Path) -> bool:
 
 
 def start(folder: Path, settings: Mapping[str, str]) -> None:
-    """Makes the server's files at the first call, starts it if it does not run, and makes the database."""
-    data = folder / "data"
+    """Makes the server's files at the first call, starts it if it does not run, and makes the database.
+
+    Returns when the server answers; raises NotReady when it does not in START_SECONDS.
+    """
     if not has_data(folder):
-        _initialise(data)
-    if not is_running(folder):
-        sockets = addresses.socket_folder(data)
-        if sockets != data:
-            _private_folder(sockets)
-        options = " ".join(f"-c {key}={value}" for key, value in settings.items())
-        command = ["-D", str(data), "-w", "-t", "60", "-l", str(data / "log"), "start"]
-        _run(
-            "pg_ctl",
-            "-o",
-            f"-c listen_addresses='' -c unix_socket_directories='{sockets}' {options}",
-            *command,
-            log=data / "log",
-        )
-    _create_database(folder)
+        _initialise(folder / "data")
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        if not is_running(folder):
+            _launch((folder / "data").resolve(), settings, deadline)
+        try:
+            _create_database(folder)
+            return
+        except psycopg.OperationalError as error:  # it recovers from a crash, or is just ending
+            if time.monotonic() > deadline:
+                reason = str(error).splitlines()[0]
+                raise NotReady(
+                    f"The embedded PostgreSQL in {folder} runs but does not answer: {reason}. "
+                    f"Its log is {folder / 'data' / 'log'}."
+                ) from None
+        time.sleep(0.2)
+
+
+def start_again(folder: Path) -> None:
+    """Starts a server that has ended unasked, for those who use it. Raises NotReady."""
+    with locks.exclusive(folder / "start.lock"):
+        start(folder, SETTINGS)
 
 
 def stop(folder: Path) -> None:
     """Ends the server in `folder`, its open connections too; nothing if none runs."""
     if is_running(folder):
-        _run("pg_ctl", "-D", str(folder / "data"), "-w", "-t", "60", "-m", "fast", "stop", log=folder / "data" / "log")
+        arguments = ["-D", str(folder / "data"), "-w", "-t", "60", "-m", "fast", "stop"]
+        try:
+            _run("pg_ctl", *arguments, log=folder / "data" / "log")
+        except NotReady:
+            if is_running(folder):  # else it has ended by itself meanwhile
+                raise
         addresses.remove_socket_folder(folder.resolve() / "data")
 
 
@@ -121,8 +138,56 @@ def _initialise(data: Path) -> None:
     _run("initdb", "--auth=trust", "--encoding=utf8", "--no-locale", "--no-sync", "-U", "postgres", "-D", str(data))
 
 
+def _launch(data: Path, settings: Mapping[str, str], deadline: float) -> None:
+    _clear_after_crash(data, deadline)
+    sockets = addresses.socket_folder(data)
+    if sockets != data:
+        _private_folder(sockets)
+    options = " ".join(f"-c {key}={value}" for key, value in settings.items())
+    _run(
+        "pg_ctl",
+        "-o",
+        f"-c listen_addresses='' -c unix_socket_directories='{sockets}' {options}",
+        *["-D", str(data), "-w", "-t", "60", "-l", str(data / "log"), "start"],
+        log=data / "log",
+    )
+
+
+def _clear_after_crash(data: Path, deadline: float) -> None:
+    """Waits for what a killed server left running, then removes its pid file and its socket's.
+
+    Such a file alone is no safe sign: its process may be a zombie that nobody reaps (containers without an init), or
+    the number may be somebody else's by now. PostgreSQL would refuse to start over both.
+    """
+    while left := _processes(data):
+        if time.monotonic() > deadline:
+            raise NotReady(f"Processes {sorted(left)} of an earlier PostgreSQL in {data} do not end. Kill them.")
+        time.sleep(0.1)
+    (data / "postmaster.pid").unlink(missing_ok=True)
+    (addresses.socket_folder(data) / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+
+
+def _pid_in_file(data: Path) -> int | None:
+    try:
+        return int((data / "postmaster.pid").read_text().split("\n")[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _processes(data: Path) -> set[int]:
+    """The ids of PostgreSQL's living processes (server and backends) that work in `data`: each has it as its folder."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended (a zombie has no folder), or belongs to somebody else
+                if (process / "comm").read_text().strip() == "postgres" and (process / "cwd").readlink() == data:
+                    found.add(int(process.name))
+    return found
+
+
 def _create_database(folder: Path) -> None:
-    with psycopg.connect(addresses.postgres_url(folder, "postgres"), autocommit=True) as connection:
+    url = addresses.postgres_url(folder, "postgres")
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [addresses.DATABASE]).fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(addresses.DATABASE)))
 

@@ -14,9 +14,10 @@ import kombu
 import psycopg
 import pytest
 
-from portal.running import addresses, postgres, valkey
-from portal.running.errors import AlreadyRunning
+from portal.running import addresses, plan, postgres, valkey
+from portal.running.errors import AlreadyRunning, GaveUp
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
+from portal.running.supervisor import FAST_FAILURES
 from portal.running.valkey import embedded_valkey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +73,50 @@ def test_postgres_starts_over_a_pid_file_of_another_process(tmp_path: Path) -> N
     (folder / "data" / "postmaster.pid").write_text(stale)
     with embedded_postgres(folder) as url, psycopg.connect(url):
         pass
+
+
+def _kill_server(folder: Path) -> int:
+    """kill -9 of the postmaster; returns when nobody listens any more."""
+    pid = int((folder / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while postgres.listens(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return pid
+
+
+def test_a_killed_postgres_is_started_again_and_said_to_be_up_only_then(tmp_path: Path) -> None:
+    folder = tmp_path / "postgres"
+    said: list[str] = []
+    keep = plan._Keeper(folder, said.append)
+    with embedded_postgres(folder, UNSAFE_AND_FAST) as url, psycopg.connect(url):  # a backend that it leaves behind
+        keep()
+        assert said == []
+        killed = _kill_server(folder)
+        keep()
+        assert [line.split(" (")[0] for line in said] == [
+            "PostgreSQL has ended; starting it again",
+            "PostgreSQL is up again",
+        ]
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert int((folder / "data" / "postmaster.pid").read_text().split()[0]) != killed
+    assert not postgres.is_running(folder)
+
+
+def test_a_postgres_that_can_not_start_ends_in_one_clear_error(tmp_path: Path) -> None:
+    folder = tmp_path / "postgres"
+    said: list[str] = []
+    keep = plan._Keeper(folder, said.append)
+    with embedded_postgres(folder, UNSAFE_AND_FAST):
+        _kill_server(folder)
+        (folder / "data" / "postgresql.conf").write_text("no_such_setting = 1\n")
+        for _ in range(FAST_FAILURES - 1):
+            keep()
+        with pytest.raises(GaveUp, match=r"(?s)did not start again, 5 times.*no_such_setting"):
+            keep()
+    assert sum("tried once more soon" in line for line in said) == FAST_FAILURES - 1
 
 
 def test_long_paths_put_the_socket_elsewhere(tmp_path: Path) -> None:
