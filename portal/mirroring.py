@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 import structlog
-from django.db import close_old_connections
+from django.db import Error, close_old_connections, connection
 
 from portal.models import Document
 from portal.ports import ClaimRef, ControlPlane, ObservedClaim, RetryableError, TerminalError
@@ -42,6 +42,13 @@ class Mirror:
             except RetryableError as error:
                 self._cursor = None
                 log.warning("mirror.retry", code=error.code, message=error.message, wait=wait)
+                time.sleep(wait)
+                wait = min(wait * 2, LONGEST_WAIT)
+            except Error as error:  # the portal's own database
+                self._cursor = None
+                connection.close()
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                log.warning("mirror.database_down", error=type(error).__name__, message=reason, wait=wait)
                 time.sleep(wait)
                 wait = min(wait * 2, LONGEST_WAIT)
             except TerminalError as error:
