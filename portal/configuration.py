@@ -200,7 +200,11 @@ def faults() -> Kind:
             raise ValueError
         return found
 
-    return Kind("fault list", "each name once, fail, hang or keep before it, as in fail:chat,hang:docs", parse)
+    return Kind(
+        "fault list",
+        "fail:NAME, hang:NAME or keep:NAME separated by commas, each name once, as in fail:chat,hang:docs",
+        parse,
+    )
 
 
 def host(url: str) -> str:

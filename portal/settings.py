@@ -96,13 +96,14 @@ VARIABLES = (
         "STUCK_AFTER_SECONDS",
         kind.whole(1, 604800, "seconds"),
         "600",
-        "A claim that is being deleted for longer is shown as stuck, with its finalizers",
+        "What has failed, or has been on its way out, for so long is shown as stuck, with its finalizers if it has any",
     ),
     Variable(
         "EMBEDDED_FAULTS",
         kind.faults(),
         None,
-        "Embedded control plane: claims whose objects fail, hang or (when deleted) stay",
+        "Embedded control plane: `fail:NAME,hang:NAME,keep:NAME`: the objects of the claim NAME fail, never report, "
+        "or stay when deleted",
     ),
     Variable(
         "SIMULATOR_DELAY", kind.seconds(0, 3600), "1", "Embedded control plane: time until a composed object is up"
