@@ -7,6 +7,7 @@ final state; each step has its one audit event; once everything is gone nothing 
 from __future__ import annotations
 
 import contextlib
+import os
 from decimal import Decimal
 from itertools import pairwise
 
@@ -156,7 +157,7 @@ class Books(RuleBasedStateMachine):
 
     @staticmethod
     def _any(rows, data: st.DataObject):
-        found = list(rows.order_by("pk"))
+        found = list(rows.order_by("created_at"))  # the same order when Hypothesis plays a run again: ids are random
         return data.draw(st.sampled_from(found)) if found else None
 
     @staticmethod
@@ -177,9 +178,10 @@ def test_the_books_are_always_right() -> None:
     run_state_machine_as_test(
         Books,
         settings=settings(
-            max_examples=25,
-            stateful_step_count=25,
+            max_examples=20,
+            stateful_step_count=20,
             deadline=None,
+            derandomize=bool(os.environ.get("CI")),  # explore on a desk; CI judges the change, not the dice
             suppress_health_check=list(HealthCheck),
         ),
     )
