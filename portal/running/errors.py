@@ -4,6 +4,8 @@ RunningError
 ├── MissingPart       something that has to be installed is not
 ├── AlreadyRunning    another supervisor has this state folder
 ├── PortTaken         somebody else listens there
+├── Unreachable       a database or broker that somebody else runs does not answer
+├── NoTables          a database that the portal has not been set up in
 ├── NotReady          a process did not come up in time
 ├── GaveUp            a process ended too often, too fast
 ├── BuildFailed       a program of another project could not be built, or is not what it was
@@ -25,6 +27,14 @@ class AlreadyRunning(RunningError):
 
 class PortTaken(RunningError):
     """Somebody else listens on the wanted port."""
+
+
+class Unreachable(RunningError):
+    """A database or broker that somebody else runs does not answer."""
+
+
+class NoTables(RunningError):
+    """A database that the portal has not been set up in, or not in its newest form."""
 
 
 class NotReady(RunningError):

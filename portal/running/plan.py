@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from portal.running import addresses, doors, folders, leftovers, locks, postgres, valkey
+from portal.running import addresses, doors, folders, leftovers, locks, postgres, reach, valkey
 from portal.running.errors import AlreadyRunning, GaveUp, MissingPart, NotReady
 from portal.running.program import Program
 from portal.running.ready import announced
@@ -71,6 +71,8 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
         if ended:
             say(f"ended {ended} processes that an earlier run left behind")
         door = stack.enter_context(doors.listen(options.http_bind, options.http_port, options.next_free_port))
+        if options.broker_url is not None:
+            reach.broker(options.broker_url)
         database_url, keep_database = _database(options, state, stack, say)
         endpoints = _endpoints(options, state)
         environment = {
@@ -114,6 +116,7 @@ def _database(
 ) -> tuple[str, Callable[[], None]]:
     """The database's address, and what to call now and then to keep it up."""
     if options.database_url is not None:
+        reach.database(options.database_url)
         return options.database_url, lambda: None
     folder = addresses.postgres_folder(state)
     joined = postgres.has_data(folder) and postgres.is_running(folder)
