@@ -16,10 +16,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from portal.running import postgres
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.valkey import embedded_valkey
+from tests.tampering import let_tables_be_emptied
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"
@@ -86,8 +88,6 @@ def django_db_modify_db_settings(
     from django.db import connections
 
     options = connections.databases["default"]["OPTIONS"]
-    # Only a test database may be emptied of its audit log.
-    options["options"] = f"{options.get('options', '')} -c portal.audit_may_be_truncated=on".strip()
     # Fifty people at once must be fifty connections, not a queue for a few.
     options["pool"] = {**options["pool"], "max_size": 60}
     if _database_server is None:
@@ -95,6 +95,13 @@ def django_db_modify_db_settings(
 
     # The dictionary is changed in place: connections keep a reference to it.
     connections.databases["default"]["HOST"] = parse_qs(urlsplit(_database_server).query)["host"][0]
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """A test database is emptied between tests: there, and nowhere else, TRUNCATE is let through."""
+    with django_db_blocker.unblock():
+        let_tables_be_emptied()
 
 
 @pytest.fixture

@@ -1,29 +1,37 @@
-"""The database itself keeps the audit log append-only, whoever is connected through the portal's models."""
+"""The database itself keeps the memory of what was decided as it was written, whoever is connected.
+
+Audit events, decisions, votes and documents (named by digest) are written once: UPDATE, DELETE and TRUNCATE are refused.
+Only the tables' owner can take these triggers away, by name.
+"""
 
 from django.db import migrations
 
-FORWARD = """
-CREATE FUNCTION portal_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+TABLES = ("portal_auditevent", "portal_decisionrecord", "portal_vote", "portal_document")
+
+FUNCTION = """
+CREATE FUNCTION portal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    -- Test databases are emptied between tests; nothing else sets this.
-    IF TG_OP = 'TRUNCATE' AND current_setting('portal.audit_may_be_truncated', true) = 'on' THEN
-        RETURN NULL;
-    END IF;
-    RAISE EXCEPTION 'the audit log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
+    RAISE EXCEPTION '% is append-only: % is refused', TG_TABLE_NAME, TG_OP;
 END $$;
-CREATE TRIGGER portal_audit_no_change BEFORE UPDATE OR DELETE ON portal_auditevent
-    FOR EACH ROW EXECUTE FUNCTION portal_audit_is_append_only();
-CREATE TRIGGER portal_audit_no_truncate BEFORE TRUNCATE ON portal_auditevent
-    FOR EACH STATEMENT EXECUTE FUNCTION portal_audit_is_append_only();
 """
-BACKWARD = """
-DROP TRIGGER portal_audit_no_truncate ON portal_auditevent;
-DROP TRIGGER portal_audit_no_change ON portal_auditevent;
-DROP FUNCTION portal_audit_is_append_only();
+TRIGGERS = """
+CREATE TRIGGER portal_no_change BEFORE UPDATE OR DELETE ON {table}
+    FOR EACH ROW EXECUTE FUNCTION portal_is_append_only();
+CREATE TRIGGER portal_no_truncate BEFORE TRUNCATE ON {table}
+    FOR EACH STATEMENT EXECUTE FUNCTION portal_is_append_only();
+"""
+NO_TRIGGERS = """
+DROP TRIGGER portal_no_truncate ON {table};
+DROP TRIGGER portal_no_change ON {table};
 """
 
 
 class Migration(migrations.Migration):
     dependencies = [("portal", "0001_initial")]
 
-    operations = [migrations.RunSQL(FORWARD, BACKWARD)]
+    operations = [
+        migrations.RunSQL(
+            FUNCTION + "".join(TRIGGERS.format(table=table) for table in TABLES),
+            "".join(NO_TRIGGERS.format(table=table) for table in TABLES) + "DROP FUNCTION portal_is_append_only();",
+        )
+    ]

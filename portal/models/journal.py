@@ -1,6 +1,7 @@
 """MEMORY of what happened and what is still to be done: the audit log, the outbox, and the catalog feed.
 
-The audit log is append-only: a trigger in the database refuses UPDATE, DELETE and TRUNCATE (see the migration).
+The audit log is append-only: triggers in the database refuse UPDATE, DELETE and TRUNCATE (see the migration, which does
+the same for decisions, votes and documents).
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from portal.domain.decision import digest
 from portal.models import DecisionRecord, Request, Team
 from portal.services import approving, holding, loading, submitting
 from portal.services.explaining import explain
 from tests.sample import actor, draft, model_body, quota_body
+from tests.tampering import tamper
 from tests.world import work
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,8 @@ def test_decisions_are_made_again_as_they_were(sample: None, username: str, body
     assert explanation.record.outcome == outcome
     assert explanation.differences == []
     # The change was one that matters: the same draft is decided differently now.
-    again = submitting.preview(draft({**body, "name": "other"} if "name" in body else body), acting=actor(username))
+    another = {**body, "name": "other"} if "name" in body else quota_body(2, dimension="gpu.l40s")
+    again = submitting.preview(draft(another), acting=actor(username))
     assert again.inputs.bundle_digest != explanation.record.inputs["bundle_digest"]
     if body["kind"] == "Create":
         assert [r.code for r in again.decision.reasons] != [r["code"] for r in explanation.record.result["reasons"]]
@@ -101,7 +102,7 @@ def test_what_was_altered_is_shown(sample: None, column: str, path: str, value: 
     assert ("/inputsDigest" in paths) == (column == "inputs")
 
     record = DecisionRecord.objects.get(request=request)
-    DecisionRecord.objects.filter(pk=record.pk).update(inputs_digest=digest(record.inputs))
+    tamper("UPDATE portal_decisionrecord SET inputs_digest = %s WHERE id = %s", [digest(record.inputs), record.pk])
     assert differing(request) == [each for each in paths if each != "/inputsDigest"], "a new digest hides nothing"
 
     shown = StringIO()
@@ -113,8 +114,7 @@ def test_what_was_altered_is_shown(sample: None, column: str, path: str, value: 
 
 def test_a_tampered_outcome_is_shown(sample: None) -> None:
     request = submitted(model_body(gpus=3))
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE portal_decisionrecord SET outcome = 'Allowed' WHERE request_id = %s", [request.pk])
+    tamper("UPDATE portal_decisionrecord SET outcome = 'Allowed' WHERE request_id = %s", [request.pk])
     [explanation] = explain(request.pk)
     assert [(d.path, d.stored, d.again) for d in explanation.differences] == [("/outcome", "Allowed", "NeedsApproval")]
 
@@ -127,11 +127,10 @@ def test_an_unknown_request_is_a_clear_error(sample: None) -> None:
 def alter(request: Request, column: str, path: str, value: str) -> None:
     """What somebody with the database's password can do."""
     assert column in {"inputs", "result"}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE portal_decisionrecord SET {column} = jsonb_set({column}, %s, %s) WHERE request_id = %s",  # noqa: S608
-            [path, value, request.pk],
-        )
+    tamper(
+        f"UPDATE portal_decisionrecord SET {column} = jsonb_set({column}, %s, %s) WHERE request_id = %s",  # noqa: S608
+        [path, value, request.pk],
+    )
 
 
 def differing(request: Request) -> list[str]:
