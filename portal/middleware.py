@@ -69,7 +69,7 @@ def body_limit(get_response: View) -> View:
 
 
 def no_nul(get_response: View) -> View:
-    """Answers 400 (RFC 9457) to U+0000 in a query: the database holds no text with it, so nothing can be found by it."""
+    """Answers 400 (RFC 9457) to U+0000 in a query: the database holds no text with it, so nothing is found by it."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         query = unquote_plus(request.META.get("QUERY_STRING", ""))
