@@ -1,4 +1,4 @@
-"""SIGKILL of the whole worker at three bad moments: the same claim afterwards, each step once, and it goes on.
+"""SIGKILL of the whole worker at three bad moments (case 4): the same claim afterwards, each step once, and it goes on.
 
 No part of the portal knows of these tests. They hold rows that the worker needs next, from a connection of their own,
 and so stop it at a known place:

@@ -1,4 +1,5 @@
-"""Fifty at once for the last GPU, on a real PostgreSQL over fifty real connections: one holds it, 49 are told why."""
+"""Fifty at once for the last GPU (case 13), on a real PostgreSQL over fifty real connections: one holds it, 49 are told
+why."""
 
 from __future__ import annotations
 
