@@ -21,7 +21,6 @@ from pytest_django import DjangoDbBlocker
 from portal.running import postgres
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.valkey import embedded_valkey
-from tests.tampering import let_tables_be_emptied
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"
@@ -100,6 +99,8 @@ def django_db_modify_db_settings(
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """A test database is emptied between tests: there, and nowhere else, TRUNCATE is let through."""
+    from tests.tampering import let_tables_be_emptied
+
     with django_db_blocker.unblock():
         let_tables_be_emptied()
 

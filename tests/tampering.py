@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+from portal.services import loading
+
 APPEND_ONLY = ("portal_auditevent", "portal_decisionrecord", "portal_vote", "portal_document")
 
 
@@ -37,6 +39,12 @@ def tamper(sql: str, parameters: list[object]) -> int:
         cursor.execute(sql, parameters)
         assert cursor.rowcount > 0, sql
         return cursor.rowcount
+
+
+def forget_what_was_parsed() -> None:
+    """As a new process begins: nothing is in the caches of loading."""
+    for cached in (loading.offering_by_digest, loading.bundle_by_digest, loading.price_rows, loading._price_list):
+        cached.cache_clear()  # type: ignore[attr-defined]  # each is an lru_cache
 
 
 def _turn(word: str) -> None:

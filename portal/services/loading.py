@@ -1,11 +1,13 @@
 """Takes in what governs (offerings, bundle, prices) from files, by digest; and gives it back, parsed, by digest.
 
-In charge of: which document is active, and a cache of the parsed ones (a digest's meaning never changes). Not in charge
-of: what makes a file wrong (domain), nor of quotas and budgets (bootstrapping).
+In charge of: which document is active, and a cache of the parsed ones (a digest's meaning never changes: what is stored
+under it is hashed again before it governs). Not in charge of: what makes a file wrong (domain), nor of quotas and
+budgets (bootstrapping).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +16,8 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from portal.domain.bundle import Bundle, BundleError, check_groups, parse_bundle
-from portal.domain.decision import PriceRow, digest
+from portal.domain.decision import PriceRow
+from portal.domain.decision import digest as digest_of
 from portal.domain.offerings import Offering, OfferingError, parse_offering
 from portal.domain.pricing import parse_prices
 from portal.models import ActiveDocument, Document, Price
@@ -22,6 +25,7 @@ from portal.services import journal
 from portal.services.errors import NotFound, ServiceError
 
 DEFINITION, GOVERNANCE = "definition.yaml", "offering.yaml"
+BUNDLE, PRICES = "bundle.yaml", "prices.csv"
 DEFAULT = "default"  # bundles and price lists: one of each is active, under this name
 
 
@@ -76,7 +80,8 @@ def load_all(roots: Sequence[Path], bundle: Path | None, prices: Path | None, *,
                 currency = load_bundle(bundle.read_text(encoding="utf-8"), system=system).currency
                 notes.append(f"policy bundle {bundle}: active")
             elif active is not None:
-                currency = load_bundle(active.document.texts["bundle.yaml"], system=system).currency
+                text = stored_texts(Document.Kind.BUNDLE, active.document_id)[BUNDLE]
+                currency = load_bundle(text, system=system).currency
             if prices is not None:
                 if not currency:
                     raise ServiceError("no-bundle", "A price list needs a policy bundle: its currency is the bundle's.")
@@ -98,7 +103,7 @@ def load_bundle(text: str, *, system: str) -> Bundle:
     if problems := check_groups(bundle, sizes):
         raise ServiceError("bundle-wrong", "\n".join(f"{p.path}: {p.reason}" for p in problems))
     with transaction.atomic():
-        _activate(Document.Kind.BUNDLE, DEFAULT, bundle.digest, {"bundle.yaml": text}, system)
+        _activate(Document.Kind.BUNDLE, DEFAULT, bundle.digest, {BUNDLE: text}, system)
     return bundle
 
 
@@ -107,9 +112,9 @@ def load_prices(text: str, currency: str, *, system: str) -> list[str]:
     prices = parse_prices(text, currency)
     if prices.refused:
         raise ServiceError("prices-wrong", "\n".join(f"line {p.line}: {p.message}" for p in prices.refused))
-    checksum = digest({"prices.csv": text})
+    checksum = digest_of({PRICES: text})
     with transaction.atomic():
-        if _activate(Document.Kind.PRICES, DEFAULT, checksum, {"prices.csv": text}, system):
+        if _activate(Document.Kind.PRICES, DEFAULT, checksum, {PRICES: text}, system):
             document = Document.objects.get(pk=checksum)
             if not document.prices.exists():
                 Price.objects.bulk_create(
@@ -155,23 +160,59 @@ def active_digests() -> tuple[str, str | None]:
     return active[Document.Kind.BUNDLE], active.get(Document.Kind.PRICES)
 
 
+def stored_texts(kind: Document.Kind, digest: str) -> dict[str, str]:
+    """The files of a stored document, by name, hashed again. Raises ServiceError where they are not what was stored."""
+    document = Document.objects.get(pk=digest, kind=kind)
+    texts: dict[str, str] = document.texts if isinstance(document.texts, dict) else {}
+    # As the parsers do: an offering's two files in their order, all else its one file by name.
+    whole = [texts.get(DEFINITION), texts.get(GOVERNANCE)] if kind == Document.Kind.OFFERING else texts
+    if digest_of(whole) != digest:
+        raise _altered(document, "its stored text has another digest")
+    return texts
+
+
 @lru_cache(maxsize=256)
 def price_rows(digest: str, skus: frozenset[str]) -> tuple[PriceRow, ...]:
     """The rows of the price list of this digest for these skus, in a stable order."""
-    rows = Price.objects.filter(document=digest, sku__in=skus).order_by("sku", "region", "effective_from")
-    return tuple(
-        PriceRow(
-            sku=row.sku,
-            unit=row.unit,
-            price=row.price,
-            currency=row.currency,
-            region=row.region,
-            effective_from=row.effective_from,
-            source=row.source,
-            as_of=row.as_of,
-            problem=row.problem,
-        )
-        for row in rows
+    return tuple(row for row in _price_list(digest) if row.sku in skus)
+
+
+@lru_cache(maxsize=8)
+def _price_list(digest: str) -> tuple[PriceRow, ...]:
+    """All rows of a price list, which are those that its file gives: compared once, and kept."""
+    text = stored_texts(Document.Kind.PRICES, digest)[PRICES]
+    document = Document.objects.get(pk=digest)
+    rows = sorted((_price_row(row) for row in document.prices.all()), key=_place_of)
+    currency = rows[0].currency if rows else ""
+    meant = parse_prices(text, currency)  # every row of a list has one currency
+    if meant.refused or sorted(meant.rows, key=_place_of) != rows:
+        raise _altered(document, "its stored prices are not those of its file")
+    return tuple(rows)
+
+
+def _price_row(row: Price) -> PriceRow:
+    return PriceRow(
+        sku=row.sku,
+        unit=row.unit,
+        price=row.price,
+        currency=row.currency,
+        region=row.region,
+        effective_from=row.effective_from,
+        source=row.source,
+        as_of=row.as_of,
+        problem=row.problem,
+    )
+
+
+def _place_of(row: PriceRow) -> tuple[str, str, dt.date]:
+    return (row.sku, row.region, row.effective_from)
+
+
+def _altered(document: Document, how: str) -> ServiceError:
+    return ServiceError(
+        "document-altered",
+        f"The stored {document.kind} '{document.name}' with digest {document.digest} was altered: {how}. Nothing is "
+        "decided by it. Restore it from a backup of the database, or load another file.",
     )
 
 
@@ -181,17 +222,24 @@ def offering(document: Document) -> Offering:
 
 @lru_cache(maxsize=256)
 def offering_by_digest(digest: str) -> Offering:
-    """The offering as it was when it had this digest."""
-    document = Document.objects.get(pk=digest, kind=Document.Kind.OFFERING)
-    return parse_offering(document.name, document.texts[DEFINITION], document.texts[GOVERNANCE])
+    """The offering as it was when it had this digest. ServiceError: it was altered."""
+    texts = stored_texts(Document.Kind.OFFERING, digest)
+    document = Document.objects.get(pk=digest)
+    try:
+        return parse_offering(document.name, texts[DEFINITION], texts[GOVERNANCE])
+    except OfferingError as error:  # the digest is of the files alone, not of the folder's name
+        raise _altered(document, f"it doesn't load by this name ({error})") from None
 
 
 @lru_cache(maxsize=256)
 def bundle_by_digest(digest: str, offering_digest: str | None) -> Bundle:
-    """The bundle of this digest, its rules compiled for the offering of that digest (None: a governed value)."""
-    document = Document.objects.get(pk=digest, kind=Document.Kind.BUNDLE)
+    """The bundle of this digest, its rules compiled for the offering of that digest (None: a governed value).
+
+    ServiceError: one of them was altered.
+    """
+    text = stored_texts(Document.Kind.BUNDLE, digest)[BUNDLE]
     offerings = [offering_by_digest(offering_digest)] if offering_digest else []
-    return parse_bundle(document.texts["bundle.yaml"], offerings, partial=True)
+    return parse_bundle(text, offerings, partial=True)
 
 
 def _activate(kind: Document.Kind, name: str, digest: str, texts: dict[str, str], system: str) -> list[str]:
