@@ -1,7 +1,8 @@
 """Makes stored decisions again from their stored inputs, and compares. Reads only.
 
 A decision that can't be made again as it was says that its inputs, its texts or its result were altered, or that the
-rules in code have changed since: each difference is shown with its path.
+rules in code have changed since: each difference is shown with its path. Whether the rows are those that the audit log
+tells of is for `attesting` to say.
 """
 
 from __future__ import annotations
@@ -14,16 +15,9 @@ import msgspec
 
 from portal.domain.decision import Decision, Inputs, digest, from_json, to_json
 from portal.models import DecisionRecord, Document
-from portal.services import deciding
-
-
-@dataclass(frozen=True)
-class Difference:
-    """`path` is a JSON pointer into the record; `stored` and `again` are the values there."""
-
-    path: str
-    stored: Any
-    again: Any
+from portal.services import deciding, loading
+from portal.services.attesting import Difference
+from portal.services.errors import ServiceError
 
 
 @dataclass(frozen=True)
@@ -47,13 +41,23 @@ def _explain(record: DecisionRecord) -> Explanation:
         differences.append(Difference("/inputsDigest", record.inputs_digest, digest(record.inputs)))
     try:
         inputs = from_json(Inputs, record.inputs)
+        _check_texts(inputs)
         decision = deciding.decide(inputs)
-    except (msgspec.ValidationError, Document.DoesNotExist, ValueError) as error:
+    except (msgspec.ValidationError, Document.DoesNotExist, ServiceError, ValueError) as error:
         return Explanation(record, None, [*differences, Difference("/inputs", "as stored", str(error))])
+    if record.decided_at != inputs.at:
+        differences.append(Difference("/decidedAt", record.decided_at.isoformat(), inputs.at.isoformat()))
     differences += compare(record.result, to_json(decision), "/result")
     if record.outcome != decision.outcome:
         differences.append(Difference("/outcome", record.outcome, decision.outcome))
     return Explanation(record, decision, differences)
+
+
+def _check_texts(inputs: Inputs) -> None:
+    """Hash the stored texts again, even those that this process has parsed before. ServiceError: altered."""
+    if inputs.offering_digest:
+        loading.stored_texts(Document.Kind.OFFERING, inputs.offering_digest)
+    loading.stored_texts(Document.Kind.BUNDLE, inputs.bundle_digest)
 
 
 def compare(stored: Any, again: Any, path: str) -> list[Difference]:
