@@ -1,4 +1,4 @@
-"""Compares a request's decisions and votes with what the audit log says of them. Reads only.
+"""Compares a request's decisions, stages and votes with what the audit log says of them. Reads only.
 
 In charge of: rows that were altered, added or removed beside the portal in a way that making a decision again alone
 would not show. Not in charge of: making decisions again (explaining), or keeping the log as it is (the migration).
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.domain.lifecycle import RequestState, Verb
-from portal.models import AuditEvent, DecisionRecord, Vote
+from portal.models import AuditEvent, DecisionRecord, Stage, Vote
 
 _MOMENTS = {
     RequestState.DRAFT.value: "submission",
@@ -34,7 +34,7 @@ class Difference:
 def attest(request_id: uuid.UUID) -> list[Difference]:
     """Where the rows of a request and the audit log disagree; nowhere, if all is well."""
     events = list(AuditEvent.objects.filter(request=request_id).select_related("actor").order_by("id"))
-    return _decisions(request_id, events) + _votes(request_id, events)
+    return _decisions(request_id, events) + _stages(request_id, events) + _votes(request_id, events)
 
 
 def _decisions(request_id: uuid.UUID, events: list[AuditEvent]) -> list[Difference]:
@@ -67,6 +67,32 @@ def _record(record: DecisionRecord, event: AuditEvent) -> list[Difference]:
     if event.verb in _OUTCOMES:
         pairs.append(("outcome", record.outcome, _OUTCOMES[event.verb]))
     return [Difference(f"{path}/{name}", stored, told) for name, stored, told in pairs if stored != told]
+
+
+def _stages(request_id: uuid.UUID, events: list[AuditEvent]) -> list[Difference]:
+    """The stages that are voted on against those that the decision of their round demanded."""
+    stored: dict[int, list[str]] = {}
+    for stage in Stage.objects.filter(request=request_id).order_by("round", "position"):
+        stored.setdefault(stage.round, []).append(_stage(stage.code, stage.group, stage.quorum))
+    opening = [
+        str(event.data.get("decision"))
+        for event in events
+        if event.data.get("from") == RequestState.DRAFT.value or event.verb == f"request.{Verb.ASK_AGAIN}"
+    ]
+    results = {str(record.pk): record.result for record in DecisionRecord.objects.filter(request=request_id)}
+    told = {
+        number: [_stage(each["code"], each["group"], each["quorum"]) for each in results[decision]["stages"]]
+        for number, decision in enumerate((pk for pk in opening if results.get(pk, {}).get("stages")), start=1)
+    }
+    return [
+        Difference(f"/stages/{number}", stored.get(number), told.get(number))
+        for number in sorted(stored.keys() | told.keys())
+        if stored.get(number) != told.get(number)
+    ]
+
+
+def _stage(code: str, group: str, quorum: int) -> str:
+    return f"{code}: {quorum} of {group}"
 
 
 def _votes(request_id: uuid.UUID, events: list[AuditEvent]) -> list[Difference]:

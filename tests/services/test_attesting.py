@@ -76,7 +76,8 @@ def test_a_consistent_forgery_is_shown(sample: None) -> None:
     )
     [explanation] = explain(request.pk)
     assert explanation.differences == [], "the forgery is a consistent one"
-    assert found(request) == [f"/decisions/{record.pk}/inputsDigest", f"/decisions/{record.pk}/outcome"]
+    decision_at = f"/decisions/{record.pk}"
+    assert found(request) == [f"{decision_at}/inputsDigest", f"{decision_at}/outcome", "/stages/1"]
 
 
 @pytest.mark.parametrize("name", ["approval", "delivery"])
@@ -132,8 +133,8 @@ def test_an_altered_vote_is_shown_as_it_is_and_as_it_was(voted: Request, change:
     stage.pk, stage.position, stage.code = None, 99, "another"
     stage.save(force_insert=True)
     tamper(f"UPDATE portal_vote SET {change.replace('%(other)s', str(stage.pk))} WHERE id = %s", [vote.pk])  # noqa: S608
-    assert found(voted) == ["/votes", "/votes"]
-    [now, before] = attest(voted.pk)
+    assert found(voted) == ["/stages/1", "/votes", "/votes"], "the stage that was added beside it is shown too"
+    [_, now, before] = attest(voted.pk)
     assert (
         before.again
         == f"approve by frank on stage {Vote.objects.latest('id').stage.code}, of decision "
@@ -168,3 +169,24 @@ def test_an_event_of_an_odd_form_is_a_difference(voted: Request) -> None:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("quorum = 1", "one yes would be enough"),
+        ("\"group\" = 'auditors'", "other people would be asked"),
+        ("code = 'other'", "another rule would have asked"),
+    ],
+)
+def test_an_altered_stage_is_shown(sample: None, change: str, reason: str) -> None:
+    request = submit("ada", model_body(environment="prod"))
+    assert attest(request.pk) == []
+    tamper(f"UPDATE portal_stage SET {change} WHERE request_id = %s", [request.pk])  # noqa: S608 - of this table
+    assert found(request) == ["/stages/1"], reason
+
+
+def test_a_removed_stage_is_shown(sample: None) -> None:
+    request = submit("ada", model_body(environment="prod"))
+    tamper("DELETE FROM portal_stage WHERE request_id = %s", [request.pk])
+    assert found(request) == ["/stages/1"]
