@@ -35,7 +35,7 @@ def read_offerings(roots: Sequence[Path]) -> list[tuple[Offering, dict[str, str]
     for folder in sorted(path.parent for root in roots for path in root.glob(f"*/{GOVERNANCE}")):
         try:
             texts = {name: (folder / name).read_text(encoding="utf-8") for name in (DEFINITION, GOVERNANCE)}
-            found.append((parse_offering(folder.name, texts[DEFINITION], texts[GOVERNANCE]), texts))
+            found.append((_parsed(folder.name, texts[DEFINITION], texts[GOVERNANCE]), texts))
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{folder}: {error}")
         except OfferingError as error:
@@ -47,6 +47,10 @@ def read_offerings(roots: Sequence[Path]) -> list[tuple[Offering, dict[str, str]
     if problems:
         raise ServiceError("offerings-wrong", "\n".join(problems))
     return found
+
+
+# A parsed offering can't be changed and depends on its texts alone; compiling its CEL is most of a load.
+_parsed = lru_cache(maxsize=64)(parse_offering)
 
 
 def load_offerings(roots: Sequence[Path], *, system: str) -> list[str]:
@@ -226,7 +230,7 @@ def offering_by_digest(digest: str) -> Offering:
     texts = stored_texts(Document.Kind.OFFERING, digest)
     document = Document.objects.get(pk=digest)
     try:
-        return parse_offering(document.name, texts[DEFINITION], texts[GOVERNANCE])
+        return _parsed(document.name, texts[DEFINITION], texts[GOVERNANCE])
     except OfferingError as error:  # the digest is of the files alone, not of the folder's name
         raise _altered(document, f"it doesn't load by this name ({error})") from None
 
