@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.adapters.suite_deliver import DeliverSuite
 from tests.adapters.suite_observe import ObserveSuite
+
+pytestmark = pytest.mark.slow
 
 
 class TestEmbeddedDeliver(DeliverSuite):

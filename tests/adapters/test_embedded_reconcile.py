@@ -19,7 +19,7 @@ from tests.adapters.conftest import FAULTS, FunctionProcess, wait_until
 from tests.adapters.suite_observe import condition, ready
 from tests.adapters.widgets import composition, ref, shelf, widget
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def observed(plane: ControlPlane, name: str = "one") -> ObservedClaim:

@@ -17,6 +17,8 @@ from tests.adapters.conftest import FAULTS, FunctionProcess, wait_until
 from tests.adapters.suite_observe import condition, ready
 from tests.adapters.widgets import ref, widget
 
+pytestmark = pytest.mark.slow
+
 SIMULATED = "portal.aiplatform.example.org/simulated"
 SINCE = "2026-12-01T00:00:00Z"
 

@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.crossplane.samples import CROSSPLANE, MODEL, PGVECTOR, QDRANT, example, fleet
 
+pytestmark = pytest.mark.slow
+
 SOURCE = CROSSPLANE / "composition-function"
 
 

@@ -20,6 +20,8 @@ from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.supervisor import FAST_FAILURES
 from portal.running.valkey import embedded_valkey
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

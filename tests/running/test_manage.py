@@ -11,6 +11,8 @@ import pytest
 
 from portal.running import doors
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -15,6 +15,8 @@ import pytest
 from portal.running import doors, web, web_worker
 from portal.running.doors import Door
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -17,7 +17,7 @@ from tests.sample import actor, model_body
 from tests.tampering import tamper
 from tests.world import submit, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture

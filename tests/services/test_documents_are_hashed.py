@@ -18,7 +18,7 @@ from tests.sample import actor, draft, model_body
 from tests.tampering import forget_what_was_parsed, tamper
 from tests.world import World, build_world, submit
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 TEXT = """UPDATE portal_document SET texts = jsonb_set(texts, ARRAY[%s], to_jsonb(replace(texts->>%s, %s, %s)))
     WHERE digest = %s"""

@@ -17,6 +17,8 @@ from tests.sample import model_body
 from tests.web.conftest import SignIn
 from tests.world import FEED, SUPERUSER, World, ready
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse battery"
 NEW_PASSWORD = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true", "set-password": "1"}
 READ_ONLY = sorted(

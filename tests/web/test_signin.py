@@ -16,6 +16,8 @@ from portal.models import AuditEvent
 from portal.services import signing_in
 from portal.web import signin
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse battery"
 
 
