@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from portal.running.crossplane import build
 from portal.running.crossplane.plan import LocalControlPlane, Options, running_control_plane
 from portal.running.errors import RunningError
+from portal.running.signals import end_on_signals
 
 
 class Command(BaseCommand):
@@ -29,16 +28,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, build_only: bool, lines: bool, **options: Any) -> None:
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-        def end(number: int, frame: FrameType | None) -> None:
-            for each in signals:  # ending takes its time and has an end: once is enough
-                signal.signal(each, signal.SIG_IGN)
-            self._say("ending")
-            raise KeyboardInterrupt
-
-        for each in signals:
-            signal.signal(each, end)
+        end_on_signals(lambda: self._say("ending"))
         try:
             if build_only:
                 for path in build.built(settings.CACHE_DIR, self._say).values():

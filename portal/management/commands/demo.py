@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -20,6 +18,7 @@ from portal.management.commands.serve import options_from_settings
 from portal.running import addresses, leftovers, locks, postgres
 from portal.running.errors import RunningError
 from portal.running.plan import ROOT, Portal, running_portal
+from portal.running.signals import end_on_signals
 
 SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
 WIDTHS = (16, 30, 10, 11)
@@ -36,8 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, once: bool, sample: Path, ready_within: float, **options: Any) -> None:
         started = time.monotonic()
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, _end)
+        end_on_signals()
         state = settings.STATE_DIR / "demo"
         try:
             _clear(state)
@@ -93,12 +91,6 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # once is enough: ending takes its time
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _clear(state: Path) -> None:

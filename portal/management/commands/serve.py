@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.running.errors import RunningError
 from portal.running.plan import Options, running_portal
+from portal.running.signals import end_on_signals
 
 
 def options_from_settings(**changes: Any) -> Options:
@@ -41,16 +40,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, lines: bool, **options: Any) -> None:
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-        def end(number: int, frame: FrameType | None) -> None:
-            for each in signals:  # ending takes its time and has an end: once is enough
-                signal.signal(each, signal.SIG_IGN)
-            self._say("ending")
-            raise KeyboardInterrupt
-
-        for each in signals:
-            signal.signal(each, end)
+        end_on_signals(lambda: self._say("ending"))
         try:
             with running_portal(options_from_settings(verbose=lines), self._say) as portal:
                 self._say(f"The portal serves {portal.url} (logs: {settings.STATE_DIR}/log)")
