@@ -71,6 +71,61 @@ class ComposedObject:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Who set which fields of a claim, and when: one entry of metadata.managedFields. `fields` are JSON pointers to
+    leaves (`/spec/replicas/max`); those of a list's or map's items end where the item begins."""
+
+    manager: str
+    operation: str  # Apply or Update
+    subresource: str
+    at: dt.datetime | None
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An Event that says why: of a claim or of something composed for it."""
+
+    type: str  # Normal or Warning
+    reason: str
+    message: str
+    about: str  # kind and name of what it is about
+    count: int
+    last_seen: dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPool:
+    """Accelerators of one class (or memory) in one cluster, in whole units of `resource`."""
+
+    name: str
+    resource: str  # an AcceleratorClass, or `memory_gib`
+    capacity: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetCluster:
+    """A workload cluster. `state`: Ready, Cordoned (takes nothing new), Unreachable (keeps what it has), Unknown."""
+
+    name: str
+    region: str
+    state: str
+    message: str
+    since: dt.datetime | None
+    pools: tuple[FleetPool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What an apply would make, written nowhere. `claim` has the control plane's defaults; `live` None: nothing is
+    there yet."""
+
+    claim: dict[str, Any]
+    live: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedClaim:
     """A claim as the control plane has it now. `status` holds conditions and the offering's own fields."""
 
@@ -86,6 +141,7 @@ class ObservedClaim:
     spec: dict[str, Any]
     status: dict[str, Any]
     composed: tuple[ComposedObject, ...]
+    managers: tuple[FieldManager, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +162,18 @@ class Deliver(Protocol):
     def composition_revision(self, composition: str) -> str:
         """Name of the newest revision of a Composition, to be pinned. TerminalError `composition-missing`."""
 
-    def apply(self, claim: dict[str, Any]) -> Applied:
+    def apply(self, claim: dict[str, Any], *, force: bool = False) -> Applied:
         """Create or change the claim, idempotently. An object of that name whose instance label differs is somebody
-        else's: TerminalError `claim-name-taken`, and nothing is written."""
+        else's: TerminalError `claim-name-taken`, and nothing is written. A field that somebody else has set to
+        another value: TerminalError `field-conflict`, naming field and manager; `force` takes it back (an audited
+        decision of the caller's)."""
+
+    def dry_run(self, claim: dict[str, Any]) -> DryRun:
+        """What `apply` would make of it now: raises what apply would, and writes nothing."""
+
+    def publish_approval_keys(self, keys: dict[str, str]) -> None:
+        """Hand the public keys that approvals are verified with (key id -> PEM) to the composition function, in place
+        of those that are there."""
 
     def delete(self, ref: ClaimRef, uid: str | None) -> None:
         """Ask for (foreground) deletion of this uid; an absent claim is fine. It is gone when Observe says so."""
@@ -126,6 +191,12 @@ class Observe(Protocol):
 
     def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:
         """All claims of these kinds (name and namespace of the refs are ignored) and the cursor to watch from."""
+
+    def explanations(self, claim: ObservedClaim) -> tuple[Explanation, ...]:
+        """The Events of a claim and of what it composed, newest first, at most 20. They expire: none is no news."""
+
+    def fleet(self) -> tuple[FleetCluster, ...]:
+        """The workload clusters behind it with capacity and use, by name."""
 
 
 class ControlPlane(Deliver, Observe, Protocol):

@@ -5,8 +5,9 @@ from portal.models.documents import ActiveDocument, Document, Price
 from portal.models.journal import AuditEvent, FeedEntity, FeedHead, OutboxRow
 from portal.models.ledger import Budget, Commitment, Quota, Reservation
 from portal.models.people import ApiToken, Membership, Team
-from portal.models.places import CompositionRevision, Environment
+from portal.models.places import CompositionRevision, Environment, Pause, PhaseDuration
 from portal.models.requests import OPEN_STATES, DecisionRecord, Instance, Request, Stage, Vote
+from portal.models.signing import SigningKey
 
 __all__ = [
     "OPEN_STATES",
@@ -24,10 +25,13 @@ __all__ = [
     "Instance",
     "Membership",
     "OutboxRow",
+    "Pause",
+    "PhaseDuration",
     "Price",
     "Quota",
     "Request",
     "Reservation",
+    "SigningKey",
     "Stage",
     "Team",
     "Vote",

@@ -40,3 +40,30 @@ class CompositionRevision(models.Model):
 
     def __str__(self) -> str:
         return self.revision
+
+
+class Pause(models.Model):
+    """A control plane that nothing is delivered to, and nothing published of, until somebody says so: what it holds is
+    not what the portal remembers (a restored database)."""
+
+    control_plane = models.CharField(max_length=63, unique=True)
+    reason = models.TextField()
+    since = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.control_plane} paused"
+
+
+class PhaseDuration(models.Model):
+    """How long one instance was in one phase: the history that a typical time comes from."""
+
+    offering = models.CharField(max_length=100)
+    phase = models.CharField(max_length=20)
+    seconds = models.FloatField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["offering", "phase", "-ended_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.offering} {self.phase} {self.seconds:.0f} s"

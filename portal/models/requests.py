@@ -38,6 +38,8 @@ class Instance(models.Model):
     since = models.DateTimeField()  # of this phase
     observed = models.JSONField(default=dict)  # {status, generation, resourceVersion, deletionRequestedAt}
     composed = models.JSONField(default=list)
+    # What others have set: [{field, manager, at, approved, live, metered}]; empty is none.
+    drift = models.JSONField(default=list)
     observed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -93,6 +95,11 @@ class Request(models.Model):
                 fields=["instance", "kind"],
                 condition=models.Q(state__in=OPEN_STATES),
                 name="one_open_request_per_instance_and_kind",
+            ),
+            models.UniqueConstraint(
+                fields=["instance"],
+                condition=models.Q(state__in=OPEN_STATES, kind__in=["Change", "Suspend", "Resume"]),
+                name="one_open_change_per_instance",
             ),
         ]
         indexes = [
