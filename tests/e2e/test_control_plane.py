@@ -1,6 +1,6 @@
 """The real core, this project's function and provider-kubernetes take example claims to Ready on workload clusters.
 
-Run: `python -m pytest -m crossplane tests/e2e_crossplane -s`. Times are printed, and bounded by an order of magnitude.
+Run: `python -m pytest -m crossplane tests/e2e -s`. Times are printed, and bounded by an order of magnitude.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from portal.running.crossplane.layout import CONTROL_PLANE, MANIFESTS
 from portal.running.crossplane.plan import CLUSTERS, LocalControlPlane
 from portal.running.crossplane.reports import NOTE
 from portal.running.errors import ApiError
-from tests.e2e_crossplane.remains import Clusters
+from tests.e2e.remains import Clusters
 
 GROUP = "aiplatform.example.org/v1alpha1"
 READY_WITHIN = 60.0  # seconds; seen: under 3

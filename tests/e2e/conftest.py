@@ -12,7 +12,7 @@ from django.conf import settings
 from portal.running.crossplane.access import server_from
 from portal.running.crossplane.kube import Api
 from portal.running.crossplane.plan import LocalControlPlane, Options, running_control_plane
-from tests.e2e_crossplane.remains import Clusters
+from tests.e2e.remains import Clusters
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
