@@ -8,11 +8,14 @@ SLOW := slow or demo or browser or go or node or crossplane
 .PHONY: demo serve crossplane test test-fast check format lock clean
 .DELETE_ON_ERROR:
 
-# The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table. CONTROL_PLANE=… is passed on.
-demo: .venv/installed-embedded
+# The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table.
+# CONTROL_PLANE=crossplane: on a real Crossplane (needs Go 1.26; builds once, for a quarter of an hour).
+export CONTROL_PLANE
+EMBEDDED := .venv/installed-$(if $(filter crossplane,$(CONTROL_PLANE)),crossplane,embedded)
+demo: $(EMBEDDED)
 	$(BIN)/python manage.py demo $(if $(ONCE),--once)
 
-serve: .venv/installed-embedded
+serve: $(EMBEDDED)
 	$(BIN)/python manage.py serve
 
 # A real Crossplane and two workload clusters, without containers. Needs Go 1.26; builds once, for a quarter of an hour.

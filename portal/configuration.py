@@ -190,6 +190,27 @@ def mapping(example: str) -> Kind:
     return Kind("name=address list", f"each name once, as in {example}", parse)
 
 
+def clusters(base: Path) -> Kind:
+    """name=kubeconfig pairs separated by commas; a relative path starts at `base`. `embedded` is a name of its own."""
+    plain = mapping("")
+
+    def parse(value: str) -> dict[str, str]:
+        found = plain.parse(value)
+        if "embedded" in found:
+            raise ValueError
+        made = {}
+        for name, given in found.items():
+            path, mark, context = given.partition("#")
+            made[name] = given if given == "in-cluster" else f"{(base / path).resolve()}{mark}{context}"
+        return made
+
+    return Kind(
+        "name=kubeconfig list",
+        "each name once and none of them embedded, as in prod=/etc/portal/prod.yaml,lab=lab.yaml#portal,own=in-cluster",
+        parse,
+    )
+
+
 def faults() -> Kind:
     """`fail:name`, `hang:name` and `keep:name` separated by commas: whose composed objects go wrong, and how."""
 

@@ -69,7 +69,23 @@ VARIABLES = (
     Variable("HTTP_PORT", kind.whole(1, 65535), "8000", "The port that `manage.py serve` listens on"),
     Variable("WEB_WORKERS", kind.whole(1, 64), "2", "Web processes"),
     Variable("WORKER_CONCURRENCY", kind.whole(1, 64), "2", "Celery's worker processes"),
-    Variable("CONTROL_PLANE", kind.choice("embedded"), "embedded", "Where claims go"),
+    Variable(
+        "CONTROL_PLANE",
+        kind.choice("embedded", "crossplane", "kubernetes"),
+        "embedded",
+        "Where claims go by default. `crossplane`: `serve` and `demo` start a real one on this machine (README); "
+        "`kubernetes`: those in CONTROL_PLANES",
+    ),
+    Variable(
+        "CONTROL_PLANES",
+        kind.clusters(BASE_DIR),
+        None,
+        "Control planes by the name that Environments use: a kubeconfig (`#` and a context of it, else its current "
+        "one), or `in-cluster` for the account of the portal's own pod",
+    ),
+    Variable(
+        "KUBERNETES_WRITES", kind.whole(1, 256), "8", "Most writes per control plane that a process has in flight"
+    ),
     Variable("OFFERINGS_PATH", kind.folders(BASE_DIR), "crossplane/apis", "Folders that hold one folder per offering"),
     Variable(
         "FLEET_PATH", kind.folder(BASE_DIR), "crossplane/fleet", "The fleet that the embedded control plane starts with"
@@ -138,6 +154,12 @@ WORKER_CONCURRENCY: int = _given["WORKER_CONCURRENCY"]
 # --- the portal's own -------------------------------------------------------------------------------------------------
 DEMO: bool = _given["PORTAL_DEMO"]
 CONTROL_PLANE: str = _given["CONTROL_PLANE"]
+CONTROL_PLANES: dict[str, str] = _given["CONTROL_PLANES"] or {}  # name -> "path", "path#context" or "in-cluster"
+# What an Environment gets that names none; empty when there are several to choose from.
+DEFAULT_CONTROL_PLANE: str = (
+    CONTROL_PLANE if CONTROL_PLANE != "kubernetes" else next(iter(CONTROL_PLANES)) if len(CONTROL_PLANES) == 1 else ""
+)
+KUBERNETES_WRITES: int = _given["KUBERNETES_WRITES"]
 OFFERINGS_PATH: list[Path] = _given["OFFERINGS_PATH"]
 FLEET_PATH: Path = _given["FLEET_PATH"]
 FUNCTION_ENDPOINTS: dict[str, str] = _given["FUNCTION_ENDPOINTS"] or {}  # functionRef name -> gRPC address

@@ -1,7 +1,7 @@
 """In charge of: which processes make up a portal on one machine, and bringing them up around each other.
 
-    PostgreSQL (unless DATABASE_URL) -> migrations -> Valkey (unless BROKER_URL), composition function
-        -> embedded control plane, worker, beat, mirror, web
+    Crossplane (if asked for) -> PostgreSQL (unless DATABASE_URL) -> migrations
+        -> Valkey (unless BROKER_URL), composition function -> embedded control plane, worker, beat, mirror, web
 
 Not in charge of: starting again and ending (supervisor.py); reading settings (the `serve` command hands them in).
 """
@@ -20,6 +20,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from portal.running import addresses, doors, folders, leftovers, locks, postgres, reach, valkey
+from portal.running.crossplane import plan as local_plan
+from portal.running.crossplane.plan import LocalControlPlane
 from portal.running.errors import AlreadyRunning, GaveUp, MissingPart, NotReady
 from portal.running.program import Program
 from portal.running.ready import announced
@@ -27,6 +29,7 @@ from portal.running.supervisor import FAST_FAILURES, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTION = "composition-function"
+LOCAL = "crossplane"  # as a kind of control plane, and the name of the one that is started here
 FUNCTION_FOLDER = ROOT / "crossplane" / FUNCTION
 
 
@@ -43,6 +46,8 @@ class Options:
     web_workers: int = 2
     worker_concurrency: int = 2
     control_plane: str = "embedded"
+    control_planes: Mapping[str, str] = field(default_factory=dict)  # name -> kubeconfig, see CONTROL_PLANES
+    cache: Path | None = None  # for control_plane="crossplane": where built programs are kept
     function_endpoints: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)  # for every process, on top of the caller's own
     verbose: bool = False
@@ -58,6 +63,7 @@ class Portal:
     function_endpoints: Mapping[str, str]
     environment: Mapping[str, str]  # what a further process needs to be part of it
     supervisor: Supervisor
+    crossplane: LocalControlPlane | None = None  # one that was started with it
 
 
 @contextlib.contextmanager
@@ -73,6 +79,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
         door = stack.enter_context(doors.listen(options.http_bind, options.http_port, options.next_free_port))
         if options.broker_url is not None:
             reach.broker(options.broker_url)
+        local = _crossplane(options, state, stack, say)
         database_url, keep_database = _database(options, state, stack, say)
         endpoints = _endpoints(options, state)
         environment = {
@@ -87,6 +94,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
             "HTTP_BIND": options.http_bind,
             "HTTP_PORT": str(door.port),
             "CONTROL_PLANE": options.control_plane,
+            "CONTROL_PLANES": ",".join(f"{name}={where}" for name, where in _reached(options, local).items()),
             "PYTHONUNBUFFERED": "1",
         }
         _once("migrate", ["--no-input"], state, environment)
@@ -94,7 +102,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
         programs = _programs(options, state, door)
         supervisor = Supervisor(state, programs, environment, say, verbose=options.verbose, also=keep_database)
         stack.enter_context(supervisor)
-        yield Portal(door.url, database_url, environment["BROKER_URL"], endpoints, environment, supervisor)
+        yield Portal(door.url, database_url, environment["BROKER_URL"], endpoints, environment, supervisor, local)
 
 
 @contextlib.contextmanager
@@ -109,6 +117,23 @@ def _only_one(state: Path) -> Iterator[None]:
     with lock:
         path.write_text(f"{os.getpid()}\n")
         yield
+
+
+def _crossplane(
+    options: Options, state: Path, stack: contextlib.ExitStack, say: Callable[[str], None]
+) -> LocalControlPlane | None:
+    """A real control plane on this machine, if that is asked for."""
+    if options.control_plane != LOCAL:
+        return None
+    if options.cache is None:
+        raise MissingPart("A local Crossplane needs a folder for what is built: set PORTAL_CACHE.")
+    wanted = local_plan.Options(state / "crossplane", options.cache, verbose=options.verbose)
+    return stack.enter_context(local_plan.running_control_plane(wanted, say))
+
+
+def _reached(options: Options, local: LocalControlPlane | None) -> dict[str, str]:
+    """The control planes by name; the local one as the portal may use it."""
+    return {**options.control_planes, **({LOCAL: str(local.kubeconfig)} if local else {})}
 
 
 def _database(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
@@ -54,7 +55,7 @@ SCHEMA = {
         ),
         "groups": {"type": "object", "additionalProperties": {"type": "array", "items": _name}},
         "environments": _rows(
-            ["slug", "title", "controlPlane"],
+            ["slug", "title"],
             slug=_slug,
             title={"type": "string", "minLength": 1, "maxLength": 200},
             controlPlane=_slug,
@@ -185,7 +186,7 @@ def _environment(row: dict[str, Any]) -> None:
         slug=row["slug"],
         defaults={
             "title": row["title"],
-            "control_plane": row["controlPlane"],
+            "control_plane": _control_plane(row),
             "namespace_rule": rule,
             "creates_namespaces": row.get("createsNamespaces", True),
             "labels": row.get("labels", {}),
@@ -193,6 +194,17 @@ def _environment(row: dict[str, Any]) -> None:
     )
     if created:
         journal.record("environment.create", system=SYSTEM, data={"slug": environment.slug})
+
+
+def _control_plane(row: dict[str, Any]) -> str:
+    """The one that the file names, else the portal's only one."""
+    named: str = row.get("controlPlane", settings.DEFAULT_CONTROL_PLANE)
+    known = {settings.DEFAULT_CONTROL_PLANE, *settings.CONTROL_PLANES} - {""}
+    if named in known:
+        return named
+    what = f"'{named}' is none of" if named else "is missing, and there are several:"
+    message = f"{what} {', '.join(sorted(known))} (setting CONTROL_PLANES)"
+    raise ServiceError("bootstrap-wrong", f"/environments/{row['slug']}/controlPlane: {message}")
 
 
 def _quota(row: dict[str, Any]) -> list[str]:

@@ -78,7 +78,12 @@ class Command(BaseCommand):
         for account in accounts:
             if account["password"]:
                 self._say(f"  {account['username']:10} {account['password']:14} {account['role']}")
-        self._say("Workloads are simulated: no cluster is behind this demo. Ctrl-C ends it.")
+        if portal.crossplane is None:
+            self._say("Workloads are simulated: no cluster is behind this demo. Ctrl-C ends it.")
+        else:
+            self._say(f"Claims go to a real Crossplane: kubectl --kubeconfig {portal.crossplane.kubeconfig}")
+            self._say("On its workload clusters a test-only actor reports for the operators; nothing runs there.")
+            self._say("Ctrl-C ends it.")
         portal.supervisor.wait()
 
     def _row(self, row: Row) -> None:
@@ -102,6 +107,7 @@ def _clear(state: Path) -> None:
         return  # running_portal says by whom it is held
     with lock:
         leftovers.end(state.resolve())
+        leftovers.end(state.resolve() / "crossplane")
         folder = addresses.postgres_folder(state)
         if postgres.has_data(folder):
             postgres.stop(folder)

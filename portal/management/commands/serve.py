@@ -24,6 +24,8 @@ def options_from_settings(**changes: Any) -> Options:
             "web_workers": settings.WEB_WORKERS,
             "worker_concurrency": settings.WORKER_CONCURRENCY,
             "control_plane": settings.CONTROL_PLANE,
+            "control_planes": settings.CONTROL_PLANES,
+            "cache": settings.CACHE_DIR,
             "function_endpoints": settings.FUNCTION_ENDPOINTS,
             **changes,
         }
