@@ -1,18 +1,34 @@
-"""In charge of: one real control plane for all tests of this folder; what it needs is built if it is missing."""
+"""In charge of: one portal on one real control plane for all tests of this folder; what it needs is built if missing."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from django.conf import settings
 
+from portal.running import supervisor
 from portal.running.crossplane.access import server_from
 from portal.running.crossplane.kube import Api
-from portal.running.crossplane.plan import LocalControlPlane, Options, running_control_plane
+from portal.running.crossplane.plan import LocalControlPlane
+from portal.running.plan import ROOT, Options, running_portal
 from tests.e2e.remains import Clusters
+from tests.front import Front
+
+SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
+ENVIRONMENT = {
+    "PORTAL_DEMO": "true",  # for tokens of everybody
+    "OUTBOX_SWEEP_SECONDS": "0.3",
+    "OUTBOX_LEASE_SECONDS": "5",
+    "OUTBOX_BACKOFF_LIMIT_SECONDS": "5",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,15 +38,57 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             for marker in (pytest.mark.crossplane, pytest.mark.go, pytest.mark.slow):
                 item.add_marker(marker)
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
-    """A control plane with two workload clusters."""
+def short_folder() -> Iterator[Path]:
+    """Unix sockets need short paths."""
+    folder = Path(tempfile.mkdtemp(prefix="px-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def own_database(_database_server: str | None) -> Iterator[str]:
+    """A database that nothing else uses, on the server of this test run."""
+    server = _database_server or os.environ["DATABASE_URL"]
+    name = f"portal_crossplane_{os.getpid()}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def front(short_folder: Path, own_database: str) -> Iterator[Front]:
+    """The portal on a control plane with two workload clusters, up and with people in it."""
     started = time.monotonic()
-    options = Options(tmp_path_factory.mktemp("control-plane"), settings.CACHE_DIR)
-    with running_control_plane(options, lambda line: print(f"{time.monotonic() - started:6.1f} s  {line}")) as found:
-        yield found
+    options = Options(
+        state=short_folder,
+        database_url=own_database,
+        http_port=18_500,
+        next_free_port=True,
+        control_plane="crossplane",
+        cache=settings.CACHE_DIR,
+        environment=ENVIRONMENT,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "FAST", 0.5)  # programs are killed here on purpose: that is no reason to give up
+        say = lambda line: print(f"{time.monotonic() - started:6.1f} s  {line}")  # noqa: E731
+        with running_portal(options, say) as portal:
+            found = Front(portal)
+            found.begin(SAMPLE)
+            yield found
+
+
+@pytest.fixture(scope="session")
+def plane(front: Front) -> LocalControlPlane:
+    """Its control plane with two workload clusters."""
+    assert front.portal.crossplane is not None
+    return front.portal.crossplane
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def house(short_folder: Path, own_database: str, third_offering: Path, bootstrap
             for part in parts:
                 part.start()
             with running_portal(options) as portal:
-                found = House(portal, broker, function)
+                found = House(portal, broker=broker, function=function)
                 found.begin(bootstrap_file)
                 yield found
         finally:

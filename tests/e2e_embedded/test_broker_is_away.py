@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e_embedded.house import House, database
+from tests.e2e_embedded.house import House
 from tests.e2e_embedded.parts import until
+from tests.front import database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
