@@ -77,6 +77,9 @@ class Accepting:
     def ensure_namespace(self, namespace: str, create: bool, labels: dict[str, str]) -> None:
         return None
 
+    def publish_approval_keys(self, keys: dict[str, str]) -> None:
+        return None
+
     def composition_revision(self, composition: str) -> str:
         return f"{composition}-1"
 

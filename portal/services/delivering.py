@@ -21,7 +21,7 @@ from portal.models import Instance, OutboxRow, Request
 from portal.ports import Applied, ClaimRef, ControlPlane, RetryableError, TerminalError
 from portal.rendering.claim import ClaimFacts, render_claim
 from portal.rendering.names import ANNOTATION_PREFIX, claim_name
-from portal.services import deciding, ending, holding, journal, loading, locks, outbox, transitions
+from portal.services import deciding, ending, holding, journal, loading, locks, outbox, signing, transitions
 
 SYSTEM = "delivering"
 Planes = Callable[[str], ControlPlane]
@@ -36,6 +36,7 @@ def apply(row: OutboxRow, planes: Planes) -> None:
     offering = loading.offering(request.document)
     try:
         revision = request.composition_revision or plane.composition_revision(offering.composition)
+        signing.publish(plane)
         instance = _begin(row, request.pk, revision)
         if instance is None:
             return
@@ -283,4 +284,4 @@ def _render(request: Request, instance: Instance, revision: str) -> dict[str, ob
         quote_monthly=request.quote_monthly,
         quote_currency=request.quote_currency,
     )
-    return render_claim(facts)
+    return signing.approve(render_claim(facts), offering)

@@ -31,6 +31,8 @@ class Plane:
     label: str = "a stand-in of the tests"
     errors: list[PortError] = field(default_factory=list)
     revision_errors: list[PortError] = field(default_factory=list)
+    publish_errors: list[PortError] = field(default_factory=list)
+    published: list[dict[str, str]] = field(default_factory=list)
     then: Callable[[], None] = NOTHING
     claims: dict[tuple[str, str], tuple[str, dict[str, Any]]] = field(default_factory=dict)
     applied: list[dict[str, Any]] = field(default_factory=list)
@@ -38,6 +40,11 @@ class Plane:
 
     def ensure_namespace(self, namespace: str, create: bool, labels: dict[str, str]) -> None:
         return None
+
+    def publish_approval_keys(self, keys: dict[str, str]) -> None:
+        if self.publish_errors:
+            raise self.publish_errors.pop(0)
+        self.published.append(keys)
 
     def composition_revision(self, composition: str) -> str:
         if self.revision_errors:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from portal.adapters.embedded import deliver, observe
+from portal.adapters.embedded.keys import publish_approval_keys
 from portal.adapters.embedded.names import LABEL
 from portal.ports import Applied, ClaimEvent, ClaimRef, ObservedClaim
 
@@ -28,6 +29,9 @@ class EmbeddedControlPlane:
 
     def apply(self, claim: dict[str, Any]) -> Applied:
         return deliver.apply_claim(claim)
+
+    def publish_approval_keys(self, keys: dict[str, str]) -> None:
+        publish_approval_keys(keys)
 
     def delete(self, ref: ClaimRef, uid: str | None) -> None:
         deliver.delete(ref, uid)
