@@ -14,7 +14,7 @@ from django.db import Error, close_old_connections, connection
 
 from portal.models import Document
 from portal.ports import ClaimRef, ControlPlane, ObservedClaim, RetryableError, TerminalError
-from portal.services import delivering, loading, observing
+from portal.services import delivering, loading, observing, signing
 
 log = structlog.get_logger()
 
@@ -86,6 +86,14 @@ class Mirror:
                 if found is None or found.uid != instance.claim_uid:
                     observing.observe_gone(instance.pk, instance.claim_uid)
         self._cursor, self._compared = cursor, time.monotonic()
+        self._publish_keys()
+
+    def _publish_keys(self) -> None:
+        """The keys that approvals are verified with: a rotation goes on here, and what somebody altered is put back."""
+        try:
+            signing.publish(self._plane, again=True)
+        except RetryableError as error:  # claims are watched all the same
+            log.warning("mirror.keys_unpublished", code=error.code, message=error.message)
 
     def _gone(self, claim: ObservedClaim) -> None:
         instance_id = observing.instance_id_of(claim)
