@@ -50,12 +50,16 @@ def _remove_what_killed_runs_left() -> None:
 # Marker -> what has to be there for it.
 TOOLS = {"go": ("go",), "node": ("node", "npm"), "browser": ("chromium",)}
 ALONE = (*TOOLS, "slow", "demo")
+CROSSPLANE = "crossplane"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start real parts stay together: under `--dist loadgroup` one process runs them one after the other."""
+    """Tests that start real parts stay together: under `--dist loadgroup` one process runs them one after the other,
+    and another those of the real control plane, which wait more than they work."""
     for item in items:
-        if any(item.get_closest_marker(name) for name in ALONE):
+        if item.get_closest_marker(CROSSPLANE):
+            item.add_marker(pytest.mark.xdist_group(CROSSPLANE))
+        elif any(item.get_closest_marker(name) for name in ALONE):
             item.add_marker(pytest.mark.xdist_group("alone"))
 
 

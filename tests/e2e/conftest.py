@@ -1,4 +1,4 @@
-"""In charge of: one portal on one real control plane for all tests of this folder; what it needs is built if missing."""
+"""In charge of: one portal on one real control plane for all tests here; what it needs is built if it is missing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import pytest
 from django.conf import settings
 
 from portal.running import supervisor
+from portal.running.crossplane import plan
 from portal.running.crossplane.access import server_from
 from portal.running.crossplane.kube import Api
-from portal.running.crossplane.plan import LocalControlPlane
+from portal.running.crossplane.plan import LocalControlPlane, running_control_plane
 from portal.running.plan import ROOT, Options, running_portal
 from tests.e2e.remains import Clusters
+from tests.e2e.scratch import ScratchFunction, files, install_on
 from tests.front import Front
 
-SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
 ENVIRONMENT = {
     "PORTAL_DEMO": "true",  # for tokens of everybody
     "OUTBOX_SWEEP_SECONDS": "0.3",
@@ -63,32 +64,44 @@ def own_database(_database_server: str | None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def front(short_folder: Path, own_database: str) -> Iterator[Front]:
-    """The portal on a control plane with two workload clusters, up and with people in it."""
+def plane(short_folder: Path) -> Iterator[LocalControlPlane]:
+    """A control plane with two workload clusters."""
     started = time.monotonic()
-    options = Options(
-        state=short_folder,
-        database_url=own_database,
-        http_port=18_500,
-        next_free_port=True,
-        control_plane="crossplane",
-        cache=settings.CACHE_DIR,
-        environment=ENVIRONMENT,
-    )
+    say = lambda line: print(f"{time.monotonic() - started:6.1f} s  {line}")  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(supervisor, "FAST", 0.5)  # programs are killed here on purpose: that is no reason to give up
-        say = lambda line: print(f"{time.monotonic() - started:6.1f} s  {line}")  # noqa: E731
-        with running_portal(options, say) as portal:
-            found = Front(portal)
-            found.begin(SAMPLE)
+        with running_control_plane(plan.Options(short_folder / "crossplane", settings.CACHE_DIR), say) as found:
             yield found
 
 
 @pytest.fixture(scope="session")
-def plane(front: Front) -> LocalControlPlane:
-    """Its control plane with two workload clusters."""
-    assert front.portal.crossplane is not None
-    return front.portal.crossplane
+def scratch(plane: LocalControlPlane) -> Iterator[ScratchFunction]:
+    """The scratch spaces' function, with their kind installed."""
+    function = ScratchFunction(plane)
+    function.start()
+    with Api(next(iter(plane.servers.values()))) as administrator:
+        install_on(administrator, function.endpoint)
+    yield function
+    function.kill()
+
+
+@pytest.fixture(scope="session")
+def front(plane: LocalControlPlane, scratch: ScratchFunction, short_folder: Path, own_database: str) -> Iterator[Front]:
+    """The portal in front of it, up and with people in it."""
+    offerings, sample = files(short_folder)
+    options = Options(
+        state=short_folder / "portal",
+        database_url=own_database,
+        http_port=18_500,
+        next_free_port=True,
+        control_plane="kubernetes",
+        control_planes={"crossplane": str(plane.kubeconfig)},
+        environment={**ENVIRONMENT, "OFFERINGS_PATH": f"{ROOT / 'crossplane' / 'apis'}:{offerings}"},
+    )
+    with running_portal(options, print) as portal:
+        found = Front(portal)
+        found.begin(sample)
+        yield found
 
 
 @pytest.fixture(scope="session")

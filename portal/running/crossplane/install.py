@@ -88,19 +88,19 @@ def certificates(api: Api, layout: Layout) -> None:
     Authority(root["tls.crt"], root["tls.key"]).issue(layout.function_tls, FUNCTION)
 
 
-def function(api: Api, endpoint: str) -> None:
-    """Tells the core that the function is there and where, without a package: a revision that it leaves alone."""
+def function(api: Api, endpoint: str, name: str = FUNCTION) -> None:
+    """Tells the core that a function is there and where, without a package: a revision that it leaves alone."""
     head = {"apiVersion": "pkg.crossplane.io/v1", "kind": "FunctionRevision"}
     meta: Object = {
-        "name": FUNCTION,
-        "labels": {"pkg.crossplane.io/package": FUNCTION},
+        "name": name,
+        "labels": {"pkg.crossplane.io/package": name},
         "annotations": {"crossplane.io/paused": "true"},
     }
     # The image is never fetched; .invalid is reserved for names that are none (RFC 2606).
-    spec = {"desiredState": "Active", "image": f"registry.invalid/{FUNCTION}:v1", "revision": 1}
+    spec = {"desiredState": "Active", "image": f"registry.invalid/{name}:v1", "revision": 1}
     eventually("FunctionRevision", partial(api.apply, {**head, "metadata": meta, "spec": spec}), SERVED_WITHIN)
     status = {"endpoint": endpoint, "capabilities": ["composition"]}
-    api.apply({**head, "metadata": {"name": FUNCTION}, "status": status}, status=True)
+    api.apply({**head, "metadata": {"name": name}, "status": status}, status=True)
 
 
 def portal_role(api: Api) -> str:
