@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from cel_expr_python import cel
@@ -136,10 +136,12 @@ def _checked(plain: Any, result: Result, expression: str) -> Any:
 class Environment:
     """The variables an expression may use, each typed by an OpenAPI v3 schema (a JSON object).
 
+    `optional` ones need not be bound; an expression that reaches one that isn't is an evaluation error, never a guess.
     Raises CelError when a schema has no CEL type; cel_types says how schemas are seen from CEL.
     """
 
-    def __init__(self, variables: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, variables: Mapping[str, Mapping[str, Any]], optional: Collection[str] = ()) -> None:
+        self._optional = frozenset(optional)
         self._types = TypePool(variables)
         declared = {name: self._types.cel_type(made) for name, made in self._types.types.items()}
         try:
@@ -164,8 +166,9 @@ class Environment:
         return Program(compiled, expression, result)
 
     def bind(self, values: Mapping[str, Any]) -> Bindings:
-        """JSON values, defaults applied, for exactly this environment's variables. Raises CelError naming the path."""
-        if values.keys() != self._types.types.keys():
+        """JSON values, defaults applied, for exactly this environment's variables (optional ones may be left out).
+        Raises CelError naming the path."""
+        if values.keys() | self._optional != self._types.types.keys():
             raise CelError(f"values are wanted for {sorted(self._types.types)}, got {sorted(values)}")
         bound = {name: self._types.bind(name, value) for name, value in values.items()}
         return Bindings(self._env.Activation(bound))

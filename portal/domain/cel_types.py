@@ -80,7 +80,9 @@ class TypePool:
         self.messages: dict[str, Message] = {}
         self.types: dict[str, CelType] = {}
         for name, schema in variables.items():
-            made = self._type_of(schema, name, always=True)
+            # Variables of one schema share its type: two values can be compared as a whole (`self == oldSelf`).
+            like = next((known for known in self.types if variables[known] == schema), None)
+            made = self.types[like] if like else self._type_of(schema, name, always=True)
             if isinstance(made, str):
                 raise CelError(f"variable {name} can't be used in CEL: {made}")
             self.types[name] = made

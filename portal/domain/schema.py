@@ -6,16 +6,14 @@ also admit it.
 
 Where this is stricter than the API server: an integer written 2.0 is refused (the server keeps the 2.0, and a claim
 that comes back so looks changed), a null is refused unless nullable, and CEL rules run only on a value that fits
-otherwise. Rules that mention `oldSelf` are compiled and never evaluated: they speak of updates.
+otherwise.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -23,56 +21,14 @@ from typing import Any
 import jsonschema_rs
 
 from portal.domain import structural
-from portal.domain.cel import Bindings, CelError, Environment, Program, Result
 from portal.domain.json_limits import first_problem, pointer
 from portal.domain.schema_messages import Problem, describe
+from portal.domain.schema_rules import SchemaError, compile_rules
 from portal.domain.structural import ITEMS, Node
 
 __all__ = ["Problem", "SchemaError", "SchemaValidator", "validator_for"]
 
 MAX_PROBLEMS = 50
-MAX_RULES = 200  # CEL rules of one schema
-_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\['([^']+)'\]")
-_RULE_KEYS = {"rule", "message", "messageExpression", "fieldPath", "reason"}
-
-
-class SchemaError(Exception):
-    """A schema that can't be used: (JSON pointer into the schema, reason) for each fault."""
-
-    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
-        super().__init__("; ".join(f"{where or '/'}: {reason}" for where, reason in problems))
-        self.problems = tuple(problems)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """One CEL rule. `steps` leads to the values it is about, `field` from there to the field it names."""
-
-    steps: tuple[str, ...]
-    field: tuple[str, ...]
-    environment: Environment
-    program: Program
-    message: str
-    message_program: Program | None
-
-    def check(self, value: Any, steps: tuple[str | int, ...]) -> Problem | None:
-        """The Problem when `value`, found at `steps`, breaks the rule. A rule that fails to evaluate is broken."""
-        where = pointer(*steps, *self.field)
-        try:
-            bindings = self.environment.bind({"self": value})
-            if self.program.evaluate(bindings):
-                return None
-        except CelError as error:
-            return Problem(where, "rule-error", f"a rule of the schema can't be evaluated on this value: {error}")
-        return Problem(where, "rule-broken", self._say(bindings))
-
-    def _say(self, bindings: Bindings) -> str:
-        if self.message_program is None:
-            return self.message
-        try:
-            return str(self.message_program.evaluate(bindings)) or self.message
-        except CelError:
-            return self.message  # as the API server does
 
 
 class SchemaValidator:
@@ -93,7 +49,7 @@ class SchemaValidator:
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             where = pointer(*getattr(error, "instance_path", ()))
             raise SchemaError([(where, str(getattr(error, "message", error))[:300])]) from error
-        self._rules, faults = _compile_rules(schema)
+        self._rules, faults = compile_rules(schema)
         faults = [*_default_faults(schema), *faults]
         if faults:
             raise SchemaError(faults)
@@ -114,6 +70,15 @@ class SchemaValidator:
         found = list(islice(self._form_problems(value), MAX_PROBLEMS))
         return found or list(islice(self._rule_problems(value), MAX_PROBLEMS))
 
+    def validate_change(self, old: Any, new: Any) -> list[Problem]:
+        """What may not change so (rules that mention `oldSelf`), of two values after defaults, at most MAX_PROBLEMS.
+
+        `new` is valid. `old` need not be: a rule that can't be evaluated on it is broken, as it is for the API server.
+        """
+        old, new = _defaulted(self._schema, old), _defaulted(self._schema, new)
+        rules = (rule for rule in self._rules if rule.transition)
+        return list(islice((found for rule in rules for found in rule.changes(self._schema, old, new)), MAX_PROBLEMS))
+
     def _form_problems(self, value: Any) -> Iterator[Problem]:
         mistyped: set[str] = set()
         errors = sorted(self._validator.iter_errors(value), key=lambda error: error.kind.name != "type")
@@ -133,10 +98,8 @@ class SchemaValidator:
 
     def _rule_problems(self, value: Any) -> Iterator[Problem]:
         for rule in self._rules:
-            for steps, item in _at(value, rule.steps):
-                problem = rule.check(item, steps)
-                if problem:
-                    yield problem
+            if not rule.transition:
+                yield from rule.problems(value)
 
 
 @lru_cache(maxsize=256)
@@ -207,72 +170,3 @@ def _repeated_keys(node: Node, items: list[Any], steps: tuple[str | int, ...]) -
             message = f"{named} is there twice (also at index {seen[key]}); keep one"
             yield Problem(pointer(*steps, index), "duplicate", message)
         seen.setdefault(key, index)
-
-
-def _at(value: Any, steps: Sequence[str]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The values below `value` at `steps` (ITEMS: each of a list or map) that are there and not null."""
-    found: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
-    for step in steps:
-        deeper: list[tuple[tuple[str | int, ...], Any]] = []
-        for place, item in found:
-            if step == ITEMS and isinstance(item, list):
-                deeper += [((*place, index), inner) for index, inner in enumerate(item)]
-            elif step == ITEMS and isinstance(item, dict):
-                deeper += [((*place, key), inner) for key, inner in item.items()]
-            elif isinstance(item, dict) and step in item:
-                deeper.append(((*place, step), item[step]))
-        found = deeper
-    return ((place, item) for place, item in found if item is not None)
-
-
-def _compile_rules(schema: Node) -> tuple[tuple[_Rule, ...], list[tuple[str, str]]]:
-    rules: list[_Rule] = []
-    faults: list[tuple[str, str]] = []
-    for steps, place, node in structural.nodes(schema):
-        declared = node.get(structural.RULES) or []
-        if not isinstance(declared, list):
-            faults.append((place + pointer(structural.RULES), "must be a list"))
-            continue
-        for index, rule in enumerate(declared):
-            where = place + pointer(structural.RULES, index)
-            if len(rules) >= MAX_RULES:
-                return (), [(where, f"more than {MAX_RULES} CEL rules in one schema")]
-            try:
-                made = _compile_rule(node, steps, rule)
-            except (CelError, SchemaError) as error:
-                faults.append((where, str(error)))
-            else:
-                rules += [made] if made else []
-    return tuple(rules), faults
-
-
-def _compile_rule(node: Node, steps: tuple[str, ...], rule: Any) -> _Rule | None:
-    """The rule, or None for one that speaks of updates. Raises CelError or SchemaError."""
-    if not isinstance(rule, Mapping) or not isinstance(rule.get("rule"), str):
-        raise SchemaError([("rule", "must be an object with a CEL expression in `rule`")])
-    unknown = sorted(set(rule) - _RULE_KEYS)
-    if unknown:
-        raise SchemaError([(unknown[0], f"not supported; a rule has {', '.join(sorted(_RULE_KEYS))}")])
-    text = rule["rule"]
-    transition = re.search(r"\boldSelf\b", text) is not None
-    # Below an optional parent the value is there when the rule runs, so `self` is typed as a root of its own.
-    environment = Environment({"self": node, "oldSelf": node} if transition else {"self": node})
-    program = environment.compile(text, Result.BOOL)
-    expression = rule.get("messageExpression")
-    message_program = environment.compile(expression, Result.STRING) if expression else None
-    field = _field_steps(node, rule.get("fieldPath"))
-    if transition:
-        return None
-    message = rule.get("message") or f"breaks the rule {text}"
-    return _Rule(steps, field, environment, program, str(message), message_program)
-
-
-def _field_steps(node: Node, path: Any) -> tuple[str, ...]:
-    if not path:
-        return ()
-    if not isinstance(path, str) or not re.fullmatch(rf"({_STEP.pattern})+", path):
-        raise SchemaError([("fieldPath", f"{path!r} is no path like .replicas.max or ['a-b']")])
-    steps = tuple(dotted or quoted for dotted, quoted in _STEP.findall(path))
-    if structural.find(node, steps) is None:
-        raise SchemaError([("fieldPath", f"{path} is not in the schema")])
-    return steps

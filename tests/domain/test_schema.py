@@ -323,8 +323,22 @@ STRING = {"type": "string"}
         (
             rule(rule="self.a > oldSelf.b"),
             "/x-kubernetes-validations/0",
-            "oldSelf has no field 'b'",
+            "self has no field 'b'",
             "a transition rule",
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {
+                    "a": {
+                        "type": "array",
+                        "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+                    }
+                },
+            },
+            "/properties/a/items/x-kubernetes-validations/0",
+            "oldSelf can't be used below a list",
+            "nobody knows which item was which",
         ),
         (rule(rule="true", optionalOldSelf="x"), "/x-kubernetes-validations/0", "optionalOldSelf", "not supported"),
         (rule(message="x"), "/x-kubernetes-validations/0", "CEL expression", "no rule"),
@@ -351,6 +365,96 @@ def test_a_schema_nested_too_deep() -> None:
 def test_a_transition_rule_does_not_stop_a_create() -> None:
     validator = SchemaValidator(rule(rule="self.a == oldSelf.a"))
     assert validator.validate({"a": 1}) == []
+
+
+NAMED = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string"},
+            "size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "grows"}]},
+        },
+    },
+}
+WHOLE = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
+TRANSITIONS = [
+    (rule(rule="self.a == oldSelf.a", message="a stays"), {"a": 1}, {"a": 1}, [], "as it was"),
+    (
+        rule(rule="self.a == oldSelf.a", message="a stays", fieldPath=".a"),
+        {"a": 1},
+        {"a": 2},
+        [("/a", "a stays")],
+        "no",
+    ),
+    (
+        {**WHOLE, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "all of it stays"}]},
+        {"a": 1, "b": "x"},
+        {"a": 1, "b": "y"},
+        [("", "all of it stays")],
+        "objects are compared as a whole",
+    ),
+    (
+        {"type": "object", "properties": {"l": NAMED}},
+        {"l": [{"name": "x", "size": 2}, {"name": "y", "size": 9}]},
+        {"l": [{"name": "y", "size": 9}, {"name": "z", "size": 0}, {"name": "x", "size": 1}]},
+        [("/l/2/size", "grows")],
+        "items of a list of type map are found by their keys, and a new one has no past",
+    ),
+    (
+        {"type": "object", "properties": {"l": NAMED}},
+        {"l": []},
+        {"l": [{"name": "y", "size": 9}]},
+        [],
+        "nothing was there before",
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {
+                "m": {
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "integer",
+                        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "stays"}],
+                    },
+                }
+            },
+        },
+        {"m": {"a": 1, "b": 2}},
+        {"m": {"a": 2, "c": 3}},
+        [("/m/a", "stays")],
+        "values of a map by their names",
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {
+                "a": {
+                    "type": "integer",
+                    "default": 1,
+                    "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "stays"}],
+                }
+            },
+        },
+        {"a": 1},
+        {},
+        [],
+        "defaults count, before and after",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "old", "new", "problems", "reason"), TRANSITIONS)
+def test_a_transition_rule_is_asked_of_what_was_there_before(
+    schema: dict[str, Any], old: dict[str, Any], new: dict[str, Any], problems: list[tuple[str, str]], reason: str
+) -> None:
+    validator = SchemaValidator(schema)
+    assert validator.validate(new) == []
+    assert [(each.pointer, each.message) for each in validator.validate_change(old, new)] == problems, reason
 
 
 def test_a_rule_that_can_not_be_evaluated_refuses() -> None:
