@@ -21,6 +21,15 @@ from pytest_django import DjangoDbBlocker
 from portal.running import postgres
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.valkey import embedded_valkey
+from tests.control_plane import (  # noqa: F401 - fixtures
+    clusters,
+    control_plane_database,
+    control_plane_folder,
+    front,
+    plane,
+    portal,
+    scratch,
+)
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"

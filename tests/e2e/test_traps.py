@@ -1,7 +1,7 @@
 """Each row of what Crossplane's conditions leave unsaid, on the real core: the phase, the message, the way out.
 
-All claims are brought into their trouble first, side by side; then each row is looked at. The slowest is a function that
-is down, of which the core says nothing for two minutes.
+All claims are brought into their trouble first, side by side; then each row is looked at. The slowest is a function
+that is down, of which the core says nothing for two minutes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from portal.adapters.kubernetes import KubernetesControlPlane
 
+from portal.adapters.kubernetes import KubernetesControlPlane
 from portal.domain.claim_status import Assessment, assess
 from portal.domain.lifecycle import InstancePhase
 from portal.ports import ClaimRef
