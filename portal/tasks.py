@@ -15,7 +15,7 @@ from portal.adapters import control_plane
 from portal.celery import app
 from portal.models import OutboxRow
 from portal.ports import RetryableError
-from portal.services import delivering, housekeeping, outbox, publishing
+from portal.services import delivering, housekeeping, outbox, publishing, reapplying
 
 log = structlog.get_logger()
 
@@ -28,10 +28,15 @@ def _delete(row: OutboxRow) -> None:
     delivering.delete(row, control_plane)
 
 
+def _reapply(row: OutboxRow) -> None:
+    reapplying.reapply(row, control_plane)
+
+
 TOPICS: dict[str, Callable[[OutboxRow], None]] = {
     "apply": _apply,
     "delete": _delete,
     "publish": publishing.publish,
+    reapplying.TOPIC: _reapply,
 }
 
 
@@ -77,6 +82,8 @@ def _again(row: OutboxRow, error: RetryableError) -> str:
         return "postponed"
     if row.topic == "publish":
         publishing.give_up(row, str(error))
+    elif row.topic == reapplying.TOPIC:
+        reapplying.give_up(row, error)
     else:
         delivering.give_up(row, error)
     return "given up"

@@ -83,7 +83,7 @@ class Accepting:
     def composition_revision(self, composition: str) -> str:
         return f"{composition}-1"
 
-    def apply(self, claim: dict[str, Any]) -> Applied:
+    def apply(self, claim: dict[str, Any], *, force: bool = False) -> Applied:
         return Applied(f"uid-{claim['metadata']['name']}", 1, "1")
 
     def delete(self, ref: ClaimRef, uid: str | None) -> None:

@@ -127,6 +127,11 @@ def living_keys() -> list[SigningKey]:
     return list(SigningKey.objects.filter(retired_at=None))
 
 
+def control_planes() -> set[str]:
+    """Names of the control planes that environments deliver to: where every key has to be before it signs."""
+    return set(Environment.objects.order_by().values_list("control_plane", flat=True))
+
+
 def current_key(now: dt.datetime) -> SigningKey | None:
     """The newest key that signs by now."""
     return SigningKey.objects.filter(retired_at=None, active_from__lte=now).order_by("-active_from", "kid").first()
@@ -207,15 +212,11 @@ def _note_published(name: str, kids: tuple[str, ...]) -> None:
             data = {"controlPlane": name, "kids": list(kids)}
             journal.record("signing-key.publish", system=SYSTEM, data=data)
         for key in keys.filter(active_from=None, retired_at=None):
-            if _planes() <= key.published.keys():
+            if control_planes() <= key.published.keys():
                 key.active_from = now + SETTLES
                 key.save(update_fields=["active_from"])
                 data = {"kid": key.kid, "from": key.active_from.isoformat()}
                 journal.record("signing-key.activate", system=SYSTEM, data=data)
-
-
-def _planes() -> set[str]:
-    return set(Environment.objects.values_list("control_plane", flat=True))
 
 
 def _opened(key: SigningKey) -> Ed25519PrivateKey:

@@ -51,7 +51,7 @@ class Plane:
             raise self.revision_errors.pop(0)
         return f"{composition}-1"
 
-    def apply(self, claim: dict[str, Any]) -> Applied:
+    def apply(self, claim: dict[str, Any], *, force: bool = False) -> Applied:
         if self.errors:
             raise self.errors.pop(0)
         metadata = claim["metadata"]
