@@ -13,10 +13,16 @@ from decimal import Decimal
 from portal.domain.decision import BudgetLine, BudgetState, Quote, Reason
 
 
-def budget_lines(budgets: Iterable[BudgetState], quote: Quote) -> tuple[BudgetLine, ...]:
-    """Each budget before and after the quoted request. `after` is `before` under an unknown price."""
-    monthly = quote.monthly or Decimal(0)
-    return tuple(BudgetLine(b.team, b.currency, b.committed, b.committed + monthly, b.soft, b.hard) for b in budgets)
+def budget_lines(
+    budgets: Iterable[BudgetState], quote: Quote, instead_of: Decimal | None = None
+) -> tuple[BudgetLine, ...]:
+    """Each budget before and after the quoted request. `after` is `before` under an unknown price. `instead_of`: what
+    the instance that it changes is committed for already."""
+    own = instead_of or Decimal(0)
+    monthly = own if quote.monthly is None else quote.monthly
+    return tuple(
+        BudgetLine(b.team, b.currency, b.committed + own, b.committed + monthly, b.soft, b.hard) for b in budgets
+    )
 
 
 def check_budgets(lines: Sequence[BudgetLine], quote: Quote) -> tuple[Reason, ...]:
@@ -46,7 +52,7 @@ def _check(line: BudgetLine, quote: Quote) -> Reason | None:
 def _passed(line: BudgetLine, mark: Decimal, quote: Quote) -> bool:
     if quote.monthly is None:
         return line.before >= mark
-    return quote.monthly > 0 and line.after > mark
+    return line.after > line.before and line.after > mark
 
 
 def _message(line: BudgetLine, mark: Decimal, name: str, quote: Quote) -> str:

@@ -6,7 +6,8 @@ which bundle is active, or who is in a group (services).
 
 Each rule is compiled in one or more scopes: for the offerings it names, with `spec` typed by their schema; for kind
 Quota, with `spec` {dimension, limit}; or, naming neither, without a `spec`. So a wrong path is a load error, never a
-guardrail that fails open.
+guardrail that fails open. `old`, of the type of `spec`, is what was before; a rule that reads it where there was
+nothing (a creation) can't be evaluated and so denies: ask for request.kind first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ BUILT_IN_CODES = frozenset(
         *("within-policy", "policy-error", "price-unknown", "stage-unsatisfiable"),
         *("quota-exceeded", "quota-missing", "quota-unchanged", "quota-below-held", "quota-above-parent"),
         *("quota-change", "quota-invalid", "budget-exceeded", "budget-soft", "budget-currency"),
+        "offering-moved",
     }
 )
 
@@ -168,7 +170,10 @@ class _Compiler:
         shared = {"request": REQUEST_SCHEMA, "usage": USAGE_SCHEMA, "cost": COST_SCHEMA}
         self._environments = {
             ANY_SCOPE: Environment(shared),
-            **{scope: Environment({**shared, "spec": schema}) for scope, schema in self._schemas.items()},
+            **{
+                scope: Environment({**shared, "spec": schema, "old": schema}, optional={"old"})
+                for scope, schema in self._schemas.items()
+            },
         }
 
     def bundle(self, value: Mapping[str, Any], text: str) -> Bundle:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-KINDS = ("Create", "Delete", "Quota")
+KINDS = ("Create", "Change", "Suspend", "Resume", "Delete", "Quota")
 REQUEST_FIELDS = ("team", "environment", "name", "labels", "reason")  # what a rule's `field` may name beside /spec/…
 
 QUOTA_SPEC: dict[str, Any] = {

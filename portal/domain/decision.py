@@ -17,7 +17,12 @@ import msgspec
 
 Outcome = Literal["Allowed", "NeedsApproval", "Denied"]
 Effect = Literal["deny", "approve", "note"]
-RequestKind = Literal["Create", "Delete", "Quota"]
+RequestKind = Literal["Create", "Change", "Suspend", "Resume", "Delete", "Quota"]
+CHANGES: tuple[RequestKind, ...] = (
+    "Change",
+    "Suspend",
+    "Resume",
+)  # of an Instance that lives: each gives it a new spec
 
 
 class RequestFacts(msgspec.Struct, frozen=True):
@@ -33,7 +38,8 @@ class RequestFacts(msgspec.Struct, frozen=True):
 
 
 class HeldLine(msgspec.Struct, frozen=True):
-    """One quota row as it was under the lock: `held` = reserved + used, by everybody but this request.
+    """One quota row as it was under the lock: `held` = reserved + used, by everybody but this request's instance, which
+    holds `own` already, apart from this request.
 
     `limit` None says that neither this team nor a parent group has a quota for the dimension. Rows of parent groups are
     lines of their own (root first), since each of them must fit.
@@ -43,6 +49,7 @@ class HeldLine(msgspec.Struct, frozen=True):
     dimension: str
     held: int
     limit: int | None
+    own: int = 0
 
 
 class PriceRow(msgspec.Struct, frozen=True):
@@ -60,7 +67,7 @@ class PriceRow(msgspec.Struct, frozen=True):
 
 
 class BudgetState(msgspec.Struct, frozen=True):
-    """One budget row as it was under the lock: `committed` is the monthly run rate without this request."""
+    """One budget row as it was under the lock: `committed` is the monthly run rate without this request's instance."""
 
     team: str
     currency: str
@@ -77,7 +84,11 @@ class SharedApprovers(msgspec.Struct, frozen=True):
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """Everything a decision depends on. Offering and bundle are named by digest: their texts are stored by it."""
+    """Everything a decision depends on. Offering and bundle are named by digest: their texts are stored by it.
+
+    Of a change: `old` is the spec that was approved before, `offering_was` the digest of the offering it was approved
+    with, `committed` the monthly amount that the instance counts for already.
+    """
 
     request: RequestFacts
     offering: str | None
@@ -91,6 +102,8 @@ class Inputs(msgspec.Struct, frozen=True):
     approvers: dict[str, int]  # group -> how many of its members may vote on this request (not one's own)
     at: dt.datetime
     shared_approvers: tuple[SharedApprovers, ...] = ()  # both come from approval.count_approvers
+    offering_was: str | None = None
+    committed: Decimal | None = None
 
 
 class UsageLine(msgspec.Struct, frozen=True):

@@ -34,6 +34,19 @@ _labels = {
     "propertyNames": {"pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"},
     "additionalProperties": {"type": "string", "pattern": r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"},
 }
+_instance = {"type": "string", "format": "uuid"}
+
+
+def _of_instance(kind: str) -> dict[str, Any]:
+    """What says all that there is to say by naming an instance."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "instance"],
+        "properties": {"kind": {"const": kind}, "instance": _instance, **_common},
+    }
+
+
 BODIES: dict[str, dict[str, Any]] = {
     "Create": {
         "type": "object",
@@ -50,12 +63,20 @@ BODIES: dict[str, dict[str, Any]] = {
             **_common,
         },
     },
-    "Delete": {
+    "Change": {
         "type": "object",
         "additionalProperties": False,
-        "required": ["kind", "instance"],
-        "properties": {"kind": {"const": "Delete"}, "instance": {"type": "string", "format": "uuid"}, **_common},
+        "required": ["kind", "instance", "spec"],
+        "properties": {
+            "kind": {"const": "Change"},
+            "instance": _instance,
+            "spec": {"type": "object", "description": "The whole new spec, not only what changes"},
+            **_common,
+        },
     },
+    "Suspend": _of_instance("Suspend"),
+    "Resume": _of_instance("Resume"),
+    "Delete": _of_instance("Delete"),
     "Quota": {
         "type": "object",
         "additionalProperties": False,

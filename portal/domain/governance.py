@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from portal.domain import approval, budget, pricing, quota
+from portal.domain import approval, budget, notes, pricing, quota
 from portal.domain.bundle import ANY_SCOPE, QUOTA_SCOPE, Bundle, Compiled, Rule
-from portal.domain.cel import Bindings, CelError
+from portal.domain.cel import Bindings, CelError, Environment
 from portal.domain.decision import (
     BudgetLine,
     Decision,
@@ -75,11 +75,12 @@ def decide(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> Decisio
     found.reasons += figures.reasons
     _ask_rules(inputs, figures, bundle, scope, found)
     _add_built_in_stages(inputs, figures, bundle, found)
+    found.reasons += notes.moved(inputs)
     stages = () if found.denied() else _one_per_group(found.stages)
     found.reasons += approval.unsatisfiable(stages, inputs.approvers, inputs.shared_approvers)
     outcome: Outcome = "Denied" if found.denied() else "NeedsApproval" if stages else "Allowed"
     if outcome == "Allowed":
-        found.reasons.append(_within(inputs, figures))
+        found.reasons.append(notes.within(inputs, figures.usage, figures.quote))
     return Decision(outcome, tuple(found.reasons), stages, figures.usage, figures.quote, figures.budgets)
 
 
@@ -160,10 +161,11 @@ def _figures(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> _Figu
         return _quota_figures(inputs)
     if kind == "Delete" or offering is None:
         return _Figures()
+    # Of a change all is said of the difference: what it takes, in place of what its instance holds already.
     usage = quota.usage_lines(team, offering.measure(inputs.spec), inputs.held)
     keys, regions = offering.price_keys(inputs.spec), offering.regions(inputs.spec)
     quote = pricing.quote(keys, regions, inputs.prices, inputs.at, bundle.currency, bundle.valid_days)
-    budgets = budget.budget_lines(inputs.budgets, quote)
+    budgets = budget.budget_lines(inputs.budgets, quote, inputs.committed)
     reasons = [*quota.check_usage(team, usage), *budget.check_budgets(budgets, quote)]
     if quote.monthly is None:
         problems = dict.fromkeys(line.problem for line in quote.lines if line.problem)
@@ -214,10 +216,19 @@ def _bind(inputs: Inputs, figures: _Figures, bundle: Bundle, scope: str) -> dict
         "usage": {line.dimension: _usage_value(line) for line in quota.tightest(figures.usage).values()},
         "cost": _cost_value(inputs, figures),
     }
+    environment, values = bundle.environments[scope], {**shared, "spec": inputs.spec}
     return {
         ANY_SCOPE: bundle.environments[ANY_SCOPE].bind(shared),
-        scope: bundle.environments[scope].bind({**shared, "spec": inputs.spec}),
+        scope: _with_old(environment, values, inputs.old) or environment.bind(values),
     }
+
+
+def _with_old(environment: Environment, values: Mapping[str, Any], old: Mapping[str, Any] | None) -> Bindings | None:
+    """None where there is no `old`, or it doesn't fit the offering as it is now: a rule that reaches it denies then."""
+    try:
+        return None if old is None else environment.bind({**values, "old": old})
+    except CelError:
+        return None
 
 
 def _usage_value(line: UsageLine) -> dict[str, int]:
@@ -226,10 +237,11 @@ def _usage_value(line: UsageLine) -> dict[str, int]:
 
 
 def _cost_value(inputs: Inputs, figures: _Figures) -> dict[str, int]:
-    own = [b.committed for b in inputs.budgets if b.team == inputs.request.team]
-    before = _cents(own[0]) if own else 0
+    own = inputs.committed or Decimal(0)
+    team = [b.committed for b in inputs.budgets if b.team == inputs.request.team]
+    before = _cents(team[0] + own) if team else _cents(own)
     monthly = figures.quote.monthly if figures.quote else None
-    delta = _cents(monthly) if monthly is not None else 0
+    delta = _cents(monthly) - _cents(own) if monthly is not None else 0
     return {"before": before, "after": before + delta, "delta": delta}
 
 
@@ -276,21 +288,6 @@ def _add_built_in_stages(inputs: Inputs, figures: _Figures, bundle: Bundle, foun
         messages = [reason.message for reason in figures.reasons if reason.code == code]
         if messages:
             found.stages.append(who.stage(code, "; ".join(messages)))
-
-
-def _within(inputs: Inputs, figures: _Figures) -> Reason:
-    """Why nobody had to be asked, with the figures."""
-    if inputs.request.kind == "Delete":
-        return Reason("within-policy", "note", "no policy speaks against the deletion")
-    parts = [_line(line) for line in quota.tightest(figures.usage).values()]
-    if figures.quote is not None and figures.quote.monthly is not None:
-        parts.append(f"it costs up to {budget.money(figures.quote.monthly, figures.quote.currency)} a month")
-    told = f": {'; '.join(parts)}" if parts else ""
-    return Reason("within-policy", "note", f"within quota, budget and policies{told}")
-
-
-def _line(line: UsageLine) -> str:
-    return f"{line.team} will hold {line.after} of {line.limit} {line.dimension}"
 
 
 __all__ = ["decide", "delivery_check", "denials_after_votes"]

@@ -87,6 +87,8 @@ TRANSITIONS: Mapping[tuple[RequestState, Verb], RequestState] = MappingProxyType
         (_S.APPROVED, _V.FAIL): _S.FAILED,
         (_S.DELIVERING, _V.FINISH): _S.DONE,
         (_S.DELIVERING, _V.FAIL): _S.FAILED,
+        # A later change of the same instance is delivered before this one was observed: a revert of one that fails.
+        (_S.DELIVERING, _V.SUPERSEDE): _S.SUPERSEDED,
     }
 )
 
@@ -127,7 +129,7 @@ def holds_quota(state: RequestState | str) -> bool:
     """Whether a Request in this state has a reservation of its own.
 
     A final one has none: a Done Create has handed it to its Instance, which holds it until its claim is gone; so has
-    a Failed one whose claim may exist (see `phase_holds_quota`).
+    a Failed or Superseded one whose claim may exist (see `phase_holds_quota`).
     """
     return RequestState(state) in _HOLDING
 

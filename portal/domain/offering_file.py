@@ -85,6 +85,12 @@ _SHAPE: dict[str, Any] = {
                     },
                 },
                 "regions": {**_CEL, "nullable": True},
+                "suspend": {
+                    "type": "object",
+                    "nullable": True,
+                    "required": ["field"],
+                    "properties": {"field": {"type": "string", "pattern": "^/spec/[^/]+$", "maxLength": 200}},
+                },
                 "deprecation": {
                     "type": "object",
                     "nullable": True,
@@ -134,6 +140,7 @@ class Governance(msgspec.Struct, frozen=True):
     metering: tuple[tuple[Program, Program], ...]
     prices: tuple[tuple[Program, Program], ...]
     regions: Program | None
+    suspend: str | None  # the field of the spec that stops it and keeps its data
 
 
 def parse_governance(
@@ -153,6 +160,7 @@ def parse_governance(
     if definition is None:
         return None, found
     found += [FileProblem(FILE, path, reason) for path, reason in _endpoint_problems(file["spec"], definition)]
+    found += [FileProblem(FILE, path, reason) for path, reason in _suspend_problems(file["spec"], definition)]
     governance, faults = _compiled(file["spec"], definition)
     return governance, found + [FileProblem(FILE, path, reason) for path, reason in faults]
 
@@ -177,6 +185,22 @@ def _endpoint_problems(spec: Mapping[str, Any], definition: Definition) -> Itera
         steps = [step.replace("~1", "/").replace("~0", "~") for step in where.split("/")[2:]]
         if structural.find(definition.status_schema, steps) is None:
             yield pointer("spec", "endpoint", name), f"{where} is not in the status schema of {definition.kind}"
+
+
+def _suspend_field(spec: Mapping[str, Any]) -> str | None:
+    named = spec.get("suspend")
+    return str(named["field"]).removeprefix("/spec/").replace("~1", "/").replace("~0", "~") if named else None
+
+
+def _suspend_problems(spec: Mapping[str, Any], definition: Definition) -> Iterator[tuple[str, str]]:
+    """Requests to suspend and resume set it, and nothing else does: so it is a boolean that says no by default."""
+    field = _suspend_field(spec)
+    if field is None:
+        return
+    node = structural.find(definition.spec_schema, [field])
+    if node is None or node.get("type") != "boolean" or node.get("default") is not False:
+        where = pointer("spec", "suspend", "field")
+        yield where, f"/spec/{field} is no boolean with default false in the spec schema of {definition.kind}"
 
 
 def _compiled(spec: Mapping[str, Any], definition: Definition) -> tuple[Governance | None, list[tuple[str, str]]]:
@@ -223,6 +247,7 @@ def _compiled(spec: Mapping[str, Any], definition: Definition) -> tuple[Governan
             metering=metering,
             prices=prices,
             regions=regions,
+            suspend=_suspend_field(spec),
         ),
         [],
     )

@@ -59,6 +59,7 @@ class Offering(msgspec.Struct, frozen=True, eq=False):
     deprecation: Deprecation | None
     spec_schema: dict[str, Any]  # OpenAPI v3, the spec part
     status_schema: dict[str, Any]  # OpenAPI v3, the status part; an empty object when the XRD declares none
+    suspend: str | None  # the boolean of the spec that stops it and keeps its data; None: it can't be suspended
     _validator: SchemaValidator
     _environment: Environment
     _metering: tuple[tuple[Program, Program], ...]
@@ -83,6 +84,14 @@ class Offering(msgspec.Struct, frozen=True, eq=False):
         except CelError as error:
             return [Problem("", "unmeasurable", f"what this takes of quota or money can't be computed: {error}")]
         return []
+
+    def validate_change(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Problem]:
+        """What of a living instance's spec may not become what `new`, a valid one, says; in the schema's own words."""
+        return self._validator.validate_change(dict(old), dict(new))
+
+    def suspended(self, spec: Mapping[str, Any]) -> bool:
+        """Whether this spec stops it."""
+        return self.suspend is not None and spec.get(self.suspend) is True
 
     def with_defaults(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of a spec with the schema's defaults filled in."""
@@ -201,6 +210,7 @@ def _assemble(name: str, contents: str, definition: Definition, governance: Gove
         deprecation=governance.deprecation,
         spec_schema=definition.spec_schema,
         status_schema=definition.status_schema,
+        suspend=governance.suspend,
         _validator=definition.validator,
         _environment=governance.environment,
         _metering=governance.metering,

@@ -14,25 +14,28 @@ from portal.domain.decision import HeldLine, Reason, UsageLine
 def usage_lines(team: str, demand: Mapping[str, int], held: Iterable[HeldLine]) -> tuple[UsageLine, ...]:
     """Each line a demand touches, by dimension, with the order of `held` (root group first) kept within one.
 
-    `demand` is dimension -> amount, what the request takes at its maximum. A dimension that no held line knows
-    becomes a line of `team` without a limit, which never fits. Raises ValueError for a negative amount.
+    `demand` is dimension -> amount, what the request takes at its maximum, in place of what its instance holds (`own`).
+    A dimension that no held line knows becomes a line of `team` without a limit, which never fits. Raises ValueError
+    for a negative amount.
     """
     lines: list[UsageLine] = []
     rows = tuple(held)
-    for dimension in sorted(demand):
-        amount = demand[dimension]
+    for dimension in sorted(set(demand) | {row.dimension for row in rows if row.own}):
+        amount = demand.get(dimension, 0)
         if amount < 0:
             raise ValueError(f"a demand can't be negative: {amount} {dimension}")
         of_dimension = [row for row in rows if row.dimension == dimension]
         if not of_dimension:
             of_dimension = [HeldLine(team=team, dimension=dimension, held=0, limit=None)]
-        lines += [UsageLine(row.team, dimension, row.held, row.held + amount, row.limit) for row in of_dimension]
+        lines += [
+            UsageLine(row.team, dimension, row.held + row.own, row.held + amount, row.limit) for row in of_dimension
+        ]
     return tuple(lines)
 
 
 def fits(line: UsageLine) -> bool:
-    """Whether a line allows what is asked. Asking for nothing fits even where too much is held already."""
-    return line.after == line.before or (line.limit is not None and line.after <= line.limit)
+    """Whether a line allows what is asked. Asking for no more fits even where too much is held already."""
+    return line.after <= line.before or (line.limit is not None and line.after <= line.limit)
 
 
 def check_usage(team: str, lines: Iterable[UsageLine]) -> tuple[Reason, ...]:

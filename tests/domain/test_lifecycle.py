@@ -37,6 +37,7 @@ STEPS = [
     ("Approved", "fail", "Failed", "it can't be delivered at all"),
     ("Delivering", "finish", "Done", "observed as asked"),
     ("Delivering", "fail", "Failed", "a terminal error"),
+    ("Delivering", "supersede", "Superseded", "a later change, say a revert, is delivered before it was observed"),
 ]
 
 
@@ -46,7 +47,7 @@ def test_a_step_leads_where_the_design_says(state: str, verb: str, to: str, reas
 
 
 REFUSED = [
-    ("Delivering", "withdraw", "finish, fail", "once delivery began it ends by itself"),
+    ("Delivering", "withdraw", "supersede, finish, fail", "once delivery began it ends by itself"),
     ("Waiting", "deliver", "deny, approve, reject, withdraw, expire, supersede, ask_again", "not without approval"),
     ("Draft", "deliver", "ask, allow, deny, withdraw", "not before it is submitted"),
     ("Denied", "approve", "this state is final", "people don't overrule a policy"),
