@@ -58,8 +58,12 @@ def approve(claim: dict[str, Any], offering: Offering) -> dict[str, Any]:
     now = timezone.now()
     payload = approval_payload(claim, ceilings, now, now + VALID_FOR)
     key = _signing_key(now)
-    token = jwt.encode(payload, _opened(key), algorithm=ALGORITHM, headers={"kid": key.kid, "typ": TYPE})
-    return with_approval(claim, token, ceilings)
+    return with_approval(claim, signed(payload, key.kid, _opened(key)), ceilings)
+
+
+def signed(payload: dict[str, Any], kid: str, private: Ed25519PrivateKey) -> str:
+    """The token: a JWS in compact form (RFC 7515) by Ed25519 (RFC 8037)."""
+    return jwt.encode(payload, private, algorithm=ALGORITHM, headers={"kid": kid, "typ": TYPE})
 
 
 def publish(plane: ControlPlane, *, again: bool = False) -> None:
