@@ -16,6 +16,7 @@ import pytest
 from portal.domain import strict_yaml
 from tests.contract.claims import CROSSPLANE, EXAMPLES, offering_named
 from tests.contract.goldens import FOLDER
+from tests.crossplane.samples import counted_fleet
 
 grpc = pytest.importorskip("grpc", reason="the extra `embedded` isn't installed")
 from crossplane.function import resource  # noqa: E402  # after the check above
@@ -23,7 +24,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1  # noqa: E402
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1  # noqa: E402
 
 ROUNDS = 8
-FLEET = [strict_yaml.parse(file.read_text(encoding="utf-8")) for file in sorted((CROSSPLANE / "fleet").glob("*.yaml"))]
+FLEET = counted_fleet()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ from typing import Any
 
 import yaml
 from composition_function.contract import Condition, Outcome, Request
+from composition_function.fleet_kinds import compose_cluster
 from composition_function.kinds import KINDS
+
+from portal.running.crossplane.nodes import nodes_of
 
 CROSSPLANE = Path(__file__).parents[2] / "crossplane"
 EXAMPLES = sorted(CROSSPLANE.glob("apis/*/examples/*.yaml"))
@@ -40,8 +43,25 @@ def name_of(path: Path) -> str:
 
 
 def fleet() -> list[Manifest]:
-    """Fresh copies of the sample fleet's objects."""
+    """Fresh copies of the sample fleet's objects, as they are written."""
     return [load(path) for path in sorted(CROSSPLANE.glob("fleet/*.yaml"))]
+
+
+def counted_fleet() -> list[Manifest]:
+    """The sample fleet once its clusters are reached and their (simulated) nodes counted."""
+    objects = fleet()
+    classes = {item["metadata"]["name"]: item for item in objects if item["kind"] == "AcceleratorClass"}
+    for item in objects:
+        if item["kind"] == "InferenceCluster":
+            item["status"] = counted(item, list(nodes_of(item, classes)), list(classes.values()))
+    return objects
+
+
+def counted(cluster: Manifest, nodes: list[Manifest], classes: list[Manifest]) -> Manifest:
+    """The status of an InferenceCluster whose provider reports these nodes."""
+    observed = {key: {"status": {"conditions": [{"type": "Synced", "status": "True"}]}} for key in ("probe", "nodes")}
+    members = [{"kind": "Object", "status": {"atProvider": {"manifest": node}}} for node in nodes]
+    return compose_cluster(Request(cluster, observed, {"nodes": members, "accelerator-classes": classes})).status
 
 
 def xrd(kind: str) -> Manifest:
@@ -71,7 +91,7 @@ def required(claim: Manifest, objects: list[Manifest]) -> dict[str, list[Manifes
     """The objects that the claim's kind asks for, by selector name; itself among them, as a control plane gives it."""
     return {
         selector.name: [item for item in [*objects, claim] if item["kind"] == selector.kind]
-        for selector in KINDS[claim["kind"]].requires
+        for selector in KINDS[claim["kind"]].selectors(claim)
     }
 
 
@@ -86,7 +106,7 @@ class Run:
     """A claim and what is composed for it, over several calls."""
 
     claim: Manifest
-    objects: list[Manifest] = dataclasses.field(default_factory=fleet)
+    objects: list[Manifest] = dataclasses.field(default_factory=counted_fleet)
     observed: dict[str, Manifest] = dataclasses.field(default_factory=dict)
 
     def step(self) -> Outcome:

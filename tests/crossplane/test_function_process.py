@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.crossplane.samples import CROSSPLANE, MODEL, PGVECTOR, QDRANT, example, fleet
+from tests.crossplane.samples import CROSSPLANE, MODEL, PGVECTOR, QDRANT, counted_fleet, example
 
 pytestmark = pytest.mark.slow
 
@@ -101,14 +101,14 @@ def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str])
     assert {selector.kind for selector in asked.requirements.resources.values()} == asks_for
     assert (len(asked.desired.resources), status_of(asked)) == (0, {})
 
-    reserved = stub.RunFunction(request_for(claim, asked, fleet()), timeout=10)
+    reserved = stub.RunFunction(request_for(claim, asked, counted_fleet()), timeout=10)
     assert reserved.requirements == asked.requirements, "Crossplane calls again until these are stable"
     assert (reserved.meta.tag, reserved.meta.ttl.seconds) == ("some-tag", 1)
     assert len(reserved.desired.resources) == 0
     assert reserved.desired.composite.ready == fnv1.READY_FALSE, "nothing composed must not count as ready"
 
     claim["status"] = status_of(reserved)
-    composed = stub.RunFunction(request_for(claim, reserved, fleet()), timeout=10)
+    composed = stub.RunFunction(request_for(claim, reserved, counted_fleet()), timeout=10)
     assert len(composed.desired.resources) > 0
     assert {item.ready for item in composed.desired.resources.values()} == {fnv1.READY_FALSE}
     assert [(c.type, c.status) for c in composed.conditions] == [
@@ -125,10 +125,10 @@ def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> Non
     placement = {"cluster": "eu-central-1", "pool": "l4", "region": "eu-central", "reasons": [{"code": "Chosen"}]}
     other["status"] = {"placement": placement, "replicas": {"ready": 1, "total": 1}}
     asked = stub.RunFunction(request_for(claim), timeout=10)
-    answer = stub.RunFunction(request_for(claim, asked, [*fleet(), other]), timeout=10)
+    answer = stub.RunFunction(request_for(claim, asked, [*counted_fleet(), other]), timeout=10)
     assert status_of(answer)["placement"]["cluster"] == "us-east-1", "the other one's slot counts"
     bare = {"kind": "ModelDeployment", "apiVersion": other["apiVersion"], "spec": other["spec"]}
-    without = stub.RunFunction(request_for(claim, asked, [*fleet(), bare]), timeout=10)
+    without = stub.RunFunction(request_for(claim, asked, [*counted_fleet(), bare]), timeout=10)
     assert [result.message for result in without.results] == [
         "left out: ModelDeployment ?: /metadata/name is missing; it must be a text that is not empty"
     ]
@@ -138,9 +138,9 @@ def test_it_becomes_ready_when_the_workload_is(stub: Any) -> None:
     claim = example(MODEL)
     answer = stub.RunFunction(request_for(claim), timeout=10)
     for _ in range(2):
-        answer = stub.RunFunction(request_for(claim, answer, fleet()), timeout=10)
+        answer = stub.RunFunction(request_for(claim, answer, counted_fleet()), timeout=10)
         claim["status"] = status_of(answer)
-    request = request_for(claim, answer, fleet())
+    request = request_for(claim, answer, counted_fleet())
     observed = resource.struct_to_dict(request.observed.resources["llminferenceservice"].resource)
     workload = observed["spec"]["forProvider"]["manifest"]
     workload["status"] = {"url": "http://a.example.org", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -156,9 +156,9 @@ def test_while_it_has_not_seen_the_others_what_is_composed_stays(stub: Any) -> N
     claim = example(QDRANT)
     answer = stub.RunFunction(request_for(claim), timeout=10)
     for _ in range(2):
-        answer = stub.RunFunction(request_for(claim, answer, fleet()), timeout=10)
+        answer = stub.RunFunction(request_for(claim, answer, counted_fleet()), timeout=10)
         claim["status"] = status_of(answer)
-    request = request_for(claim, answer, fleet())
+    request = request_for(claim, answer, counted_fleet())
     request.required_resources.clear()
     first = stub.RunFunction(request, timeout=10)
     assert {key: item.resource for key, item in first.desired.resources.items()} == {
@@ -186,7 +186,7 @@ def test_while_it_has_not_seen_the_others_what_is_composed_stays(stub: Any) -> N
 def test_what_it_can_not_work_with_is_a_fatal_result(stub: Any, claim: dict[str, Any], says: str, reason: str) -> None:
     answer = stub.RunFunction(request_for(claim), timeout=10)
     if not answer.results:
-        answer = stub.RunFunction(request_for(claim, answer, fleet()), timeout=10)
+        answer = stub.RunFunction(request_for(claim, answer, counted_fleet()), timeout=10)
     (result,) = answer.results
     assert result.severity == fnv1.SEVERITY_FATAL, reason
     assert says in result.message, reason

@@ -9,7 +9,7 @@ from composition_function.slots import Claim, Cluster, Code, Need, Placement, Po
 
 def cluster(name: str, capacity: int = 4, **changes: Any) -> Cluster:
     """A cluster with one pool of that many l4, cleared for internal data."""
-    pools = (Pool("l4", "l4", capacity, changes.pop("per_node", None)),)
+    pools = (Pool("l4", "l4", capacity, changes.pop("nodes", None)),)
     fields = {"region": "eu-west", "classifications": frozenset({"internal"}), "pools": pools, **changes}
     return Cluster(name, **fields)
 
@@ -41,14 +41,21 @@ def codes(placement: Placement) -> dict[str, list[Code]]:
         ({}, {"classification": "public"}, Code.CLASSIFICATION_EXCLUDED, "cleared means listed, also downwards"),
         ({}, {"backups": True}, Code.NO_BACKUP_STORE, "backups were asked for"),
         ({"pools": ()}, {}, Code.NO_SUCH_POOL, "it has none of the class"),
-        ({"per_node": 2, "capacity": 4}, {"piece": 3, "units": 3}, Code.NODE_TOO_SMALL, "three on one node of two"),
         (
-            {"per_node": 3, "capacity": 6},
+            {"nodes": ((2, 2),), "capacity": 4},
+            {"piece": 3, "units": 3},
+            Code.NODE_TOO_SMALL,
+            "three on one node of two",
+        ),
+        (
+            {"nodes": ((3, 2),), "capacity": 6},
             {"piece": 2, "pieces": 3, "units": 6},
             Code.NODE_TOO_SMALL,
             "six are there, but only two nodes have two to spare",
         ),
-        ({"capacity": 0}, {}, Code.NO_FREE_CAPACITY, "a pool without nodes"),
+        ({"capacity": 0}, {}, Code.NO_FREE_CAPACITY, "a pool without capacity"),
+        ({"capacity": 0, "nodes": ()}, {}, Code.NODE_TOO_SMALL, "a pool without nodes that count"),
+        ({"pools": (), "counted": False}, {}, Code.NODES_UNKNOWN, "nobody has seen its nodes yet"),
     ],
 )
 def test_what_keeps_a_claim_out_is_named(

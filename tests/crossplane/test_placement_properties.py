@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 REGIONS = ["eu-west", "us-east"]
 CLASSES = ["public", "internal"]
 RESOURCES = ["l4", "h100"]
+NODES = st.sampled_from([None, (), ((1, 6),), ((2, 3),), ((4, 1), (2, 1))])
 REFUSALS = {
     Code.NO_SUCH_POOL,
     Code.NODE_TOO_SMALL,
@@ -27,6 +28,7 @@ REFUSALS = {
     Code.CORDONED,
     Code.UNREACHABLE,
     Code.NO_FREE_CAPACITY,
+    Code.NODES_UNKNOWN,
 }
 
 
@@ -36,7 +38,7 @@ def fleets(draw: st.DrawFn) -> list[Cluster]:
     clusters = []
     for number in range(draw(st.integers(1, 3))):
         pools = tuple(
-            Pool(f"{resource}-pool", resource, draw(st.integers(0, 6)), draw(st.sampled_from([None, 1, 2, 4])))
+            Pool(f"{resource}-pool", resource, draw(st.integers(0, 6)), draw(NODES))
             for resource in RESOURCES
             if draw(st.booleans())
         )

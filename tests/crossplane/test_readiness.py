@@ -160,34 +160,6 @@ def test_volumes_of_a_qdrant_are_never_changed_but_said_to_be_too_small() -> Non
     assert "68 GiB and need 125" in condition(outcome, "WorkloadReady").message
 
 
-def cluster_run(**status: Any) -> Run:
-    """An InferenceCluster of the sample fleet, called once and with its probe reporting."""
-    (cluster,) = [item for item in fleet() if item["metadata"]["name"] == "eu-west-1"]
-    model = Run(example(MODEL))
-    model.claim["spec"]["regions"] = ["eu-west"]
-    model.until_composed()
-    run = Run(cluster, [model.claim])
-    run.step()
-    return run
-
-
-@pytest.mark.parametrize(
-    ("synced", "ready", "reachable", "reason"),
-    [("True", True, True, "it answered"), ("False", False, False, "it did not"), (None, False, None, "nothing yet")],
-)
-def test_a_cluster_is_ready_if_it_can_be_reached(
-    synced: str | None, ready: bool, reachable: bool | None, reason: str
-) -> None:
-    run = cluster_run()
-    if synced:
-        run.observed["probe"]["status"] = {"conditions": [{"type": "Synced", "status": synced, "message": "m"}]}
-    outcome = run.step()
-    assert (outcome.ready, outcome.status.get("reachable")) == (ready, reachable), reason
-    assert outcome.resources["provider-config"].ready
-    pools = {pool["name"]: (pool["used"], pool["free"]) for pool in outcome.status["pools"]}
-    assert pools == {"l4": (1, 3), "l40s": (0, 8), "a100": (0, 2), "h100": (0, 8), "vector-storage": (0, 256)}
-
-
 def test_an_accelerator_class_is_ready_by_itself() -> None:
     (item,) = [item for item in fleet() if item["metadata"]["name"] == "l4"]
     assert Run(item, []).step() == Outcome(ready=True)

@@ -22,11 +22,13 @@ class SpecError(Exception):
 
 @dataclass(frozen=True)
 class Selector:
-    """All objects of a kind that a composer has to see, in all namespaces."""
+    """All objects of a kind that a composer has to see: with these labels, in all namespaces unless one is named."""
 
     name: str
     api_version: str
     kind: str
+    labels: tuple[tuple[str, str], ...] = ()
+    namespace: str | None = None
 
 
 @dataclass(frozen=True)

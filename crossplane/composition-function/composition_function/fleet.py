@@ -18,6 +18,7 @@ MODELS = Selector("model-deployments", API_VERSION, "ModelDeployment")
 DATABASES = Selector("vector-databases", API_VERSION, "VectorDatabase")
 
 VECTOR_POOL = "vector-storage"
+VECTOR_RESOURCE = "memory_gib"  # what a cluster's status calls VECTOR_MEMORY
 
 T = TypeVar("T")
 
@@ -35,34 +36,32 @@ def read_all(objects: Iterable[Manifest], read: Callable[[Manifest], T]) -> tupl
 
 
 def read_cluster(item: Manifest) -> Cluster:
-    """An InferenceCluster. It counts as reachable until its status says otherwise."""
-    pools = [
-        Pool(
-            name=text({**item, "pool": pool}, "pool", "name"),
-            resource=text({**item, "pool": pool}, "pool", "acceleratorClass"),
-            capacity=whole({**item, "pool": pool}, "pool", "accelerators"),
-            per_node=whole({**item, "pool": pool}, "pool", "acceleratorsPerNode", minimum=1),
-        )
-        for pool in at(item, "spec", "pools", default=[])
-    ]
-    if at(item, "spec", "vectorStorage"):
-        per_node = at(item, "spec", "vectorStorage", "memoryGiBPerNode")
-        pools.append(
-            Pool(
-                name=VECTOR_POOL,
-                resource=VECTOR_MEMORY,
-                capacity=whole(item, "spec", "vectorStorage", "memoryGiB"),
-                per_node=whole(item, "spec", "vectorStorage", "memoryGiBPerNode", minimum=1) if per_node else None,
-            )
-        )
+    """An InferenceCluster. Capacity is what its status counted; it counts as reachable until its status says not."""
+    pools = at(item, "status", "pools")
     return Cluster(
         name=text(item, "metadata", "name"),
         region=text(item, "spec", "region"),
         classifications=frozenset(at(item, "spec", "dataClassifications", default=[])),
-        pools=tuple(pools),
+        pools=tuple(_pool(item, pool) for pool in pools or []),
         cordoned=at(item, "spec", "cordoned", default=False) is True,
         reachable=at(item, "status", "reachable", default=True) is not False,
         backups=bool(at(item, "spec", "vectorStorage", "backupStore")),
+        counted=pools is not None,
+    )
+
+
+def _pool(cluster: Manifest, pool: Manifest) -> Pool:
+    document = {**cluster, "pool": pool}
+    resource = text(document, "pool", "resource")
+    sizes = [
+        (whole({**cluster, "node": node}, "node", "size"), whole({**cluster, "node": node}, "node", "count"))
+        for node in at(pool, "nodes", default=[])
+    ]
+    return Pool(
+        name=text(document, "pool", "name"),
+        resource=VECTOR_MEMORY if resource == VECTOR_RESOURCE else resource,
+        capacity=whole(document, "pool", "capacity"),
+        nodes=tuple(sizes) if "nodes" in pool else None,
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from composition_function import fleet
-from composition_function.contract import Outcome, Request, Selector
-from composition_function.fleet_kinds import compose_accelerator_class, compose_cluster
+from composition_function.contract import Manifest, Outcome, Request, Selector
+from composition_function.fleet_kinds import compose_accelerator_class, compose_cluster, nodes_selector
 from composition_function.modeldeployment import compose_model
 from composition_function.vectordatabase import compose_database
 
@@ -16,11 +16,21 @@ class Kind:
 
     compose: Callable[[Request], Outcome]
     requires: tuple[Selector, ...]
+    # What depends on the claim itself. Raises SpecError.
+    requires_for: Callable[[Manifest], tuple[Selector, ...]] = lambda composite: ()
+
+    def selectors(self, composite: Manifest) -> tuple[Selector, ...]:
+        """All that this claim has to see. Raises SpecError."""
+        return self.requires + self.requires_for(composite)
 
 
 KINDS = {
     "ModelDeployment": Kind(compose_model, (fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS)),
     "VectorDatabase": Kind(compose_database, (fleet.CLUSTERS, fleet.DATABASES)),
     "AcceleratorClass": Kind(compose_accelerator_class, ()),
-    "InferenceCluster": Kind(compose_cluster, (fleet.MODELS, fleet.DATABASES)),
+    "InferenceCluster": Kind(
+        compose_cluster,
+        (fleet.ACCELERATOR_CLASSES, fleet.MODELS, fleet.DATABASES),
+        lambda composite: (nodes_selector(composite),),
+    ),
 }

@@ -140,9 +140,9 @@ def _emptiest(need: Need, fleet: Mapping[str, Cluster], room: Room) -> Slot | No
     )
 
 
-# Reasons that lie in the claim's own spec, rather than in the state of the cluster.
+# Reasons that lie in the claim's own spec, rather than in the state of the cluster: nodes come and go.
 _SPEC_EXCLUDES = frozenset(
-    {Code.NO_SUCH_POOL, Code.NODE_TOO_SMALL, Code.REGION_EXCLUDED, Code.CLASSIFICATION_EXCLUDED, Code.NO_BACKUP_STORE}
+    {Code.NO_SUCH_POOL, Code.REGION_EXCLUDED, Code.CLASSIFICATION_EXCLUDED, Code.NO_BACKUP_STORE}
 )
 
 
@@ -150,7 +150,11 @@ def _exclusions(need: Need, cluster: Cluster | None, pool_name: str | None = Non
     """Everything but free capacity that keeps ``need`` out of a cluster, or out of one pool of it."""
     if cluster is None:
         return [(Code.NO_SUCH_POOL, "the cluster is not in the fleet")]
-    found = [] if _pools(need, cluster, pool_name) else [_no_pool(need, cluster, pool_name)]
+    found = []
+    if not cluster.counted:
+        found.append((Code.NODES_UNKNOWN, "its nodes have not been counted yet"))
+    elif not _pools(need, cluster, pool_name):
+        found.append(_no_pool(need, cluster, pool_name))
     if need.regions and cluster.region not in need.regions:
         allowed = ", ".join(sorted(need.regions))
         found.append((Code.REGION_EXCLUDED, f"it is in region {cluster.region}; the claim allows {allowed}"))
@@ -177,19 +181,21 @@ def _pools(need: Need, cluster: Cluster, pool_name: str | None) -> list[Pool]:
 
 def _fits_nodes(need: Need, pool: Pool) -> bool:
     """Whether each piece fits on a node, and all pieces fit on as many nodes as the pool has."""
-    if pool.per_node is None:
+    if pool.nodes is None:
         return True
-    return need.piece <= pool.per_node and need.pieces <= (pool.capacity // pool.per_node) * (
-        pool.per_node // need.piece
-    )
+    return need.pieces <= sum(count * (size // need.piece) for size, count in pool.nodes)
 
 
 def _no_pool(need: Need, cluster: Cluster, pool_name: str | None) -> tuple[Code, str]:
     of_kind = [p for p in cluster.pools if p.resource == need.resource and (pool_name is None or p.name == pool_name)]
     if not of_kind:
         return Code.NO_SUCH_POOL, f"it has no {need.resource}"
-    nodes = ", ".join(f"{pool.name} has {pool.per_node} a node and {pool.capacity} in all" for pool in of_kind)
+    nodes = ", ".join(f"{pool.name} has {_sizes(pool)}" for pool in of_kind)
     return Code.NODE_TOO_SMALL, f"{need.pieces} x {need.piece} {need.resource} don't fit on its nodes: {nodes}"
+
+
+def _sizes(pool: Pool) -> str:
+    return " and ".join(f"{count} of {size}" for size, count in pool.nodes or ()) or "none that counts"
 
 
 def _explain(need: Need, cluster: Cluster, room: Room, chosen: Slot | None, ahead: int) -> list[Reason]:

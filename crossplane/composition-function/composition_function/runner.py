@@ -33,13 +33,18 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         if kind is None:
             response.fatal(rsp, f"kind {composite.get('kind')!r} is not composed here; known are {', '.join(KINDS)}")
             return rsp
-        for selector in kind.requires:
+        try:
+            selectors = kind.selectors(composite)
+        except SpecError as error:
+            response.fatal(rsp, str(error))
+            return rsp
+        for selector in selectors:
             _require(rsp, selector)
         observed = {key: resource.struct_to_dict(item.resource) for key, item in req.observed.resources.items()}
-        if any(selector.name not in req.required_resources for selector in kind.requires):
+        if any(selector.name not in req.required_resources for selector in selectors):
             _answer(rsp, Outcome(resources={key: Composed(as_it_was(item)) for key, item in observed.items()}))
             return rsp
-        required = {s.name: [_light(i.resource) for i in req.required_resources[s.name].items] for s in kind.requires}
+        required = {s.name: [_light(i.resource) for i in req.required_resources[s.name].items] for s in selectors}
         try:
             outcome = kind.compose(Request(composite, observed, required))
         except SpecError as error:
@@ -67,8 +72,15 @@ def _light(source: structpb.Struct) -> Manifest:
 
 
 def _require(rsp: fnv1.RunFunctionResponse, selector: Selector) -> None:
-    """Ask for all objects of a kind. An empty label selector, said explicitly, is all of them in every namespace."""
-    response.require_resources(rsp, selector.name, selector.api_version, selector.kind)
+    """Ask for all objects of a kind. An empty label selector, said explicitly, is all of them."""
+    response.require_resources(
+        rsp,
+        selector.name,
+        selector.api_version,
+        selector.kind,
+        match_labels=dict(selector.labels),
+        namespace=selector.namespace,
+    )
     rsp.requirements.resources[selector.name].match_labels.SetInParent()
 
 

@@ -25,6 +25,7 @@ class Code(StrEnum):
     CORDONED = "Cordoned"
     UNREACHABLE = "Unreachable"
     NO_FREE_CAPACITY = "NoFreeCapacity"
+    NODES_UNKNOWN = "NodesUnknown"
 
 
 @dataclass(frozen=True, order=True)
@@ -37,21 +38,21 @@ class Slot:
 
 @dataclass(frozen=True)
 class Pool:
-    """Capacity of one kind in a cluster. ``capacity`` and ``per_node`` are in units of ``resource``.
+    """Capacity of one kind in a cluster, in units of ``resource``.
 
-    ``resource`` is an accelerator class (units: accelerators) or ``VECTOR_MEMORY`` (units: GiB). ``per_node`` None
-    means that nodes set no limit of their own.
+    ``resource`` is an accelerator class (units: accelerators) or ``VECTOR_MEMORY`` (units: GiB). ``nodes`` are its
+    nodes by size, (units of one node, how many such nodes); None means that nodes set no limit of their own.
     """
 
     name: str
     resource: str
     capacity: int
-    per_node: int | None = None
+    nodes: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """One InferenceCluster as placement sees it."""
+    """One InferenceCluster as placement sees it. Not ``counted``: nobody has seen its nodes yet."""
 
     name: str
     region: str
@@ -60,6 +61,7 @@ class Cluster:
     cordoned: bool = False
     reachable: bool = True
     backups: bool = False
+    counted: bool = True
 
 
 @dataclass(frozen=True)

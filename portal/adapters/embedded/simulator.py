@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.adapters.embedded import store
+from portal.adapters.embedded import nodes, store
 from portal.adapters.embedded.conditions import Condition, available, creating, merged, reconciled
 from portal.adapters.embedded.manifests import timestamp
 from portal.adapters.embedded.names import MANAGED_FINALIZER, SIMULATED_ANNOTATION, GroupKind
@@ -35,11 +35,15 @@ class Simulator:
     faults: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, object_id: int) -> float | None:
-        """One object's turn. Always None: the next turn comes with the object's next change."""
+        """One object's turn. None: the next turn comes with the object's next change; else seconds until then."""
         with store.writing() as writer:
             row = store.objects().filter(pk=object_id).first()
             if row is None or row.owner is None or writer.is_composite(GroupKind(row.group, row.kind)):
                 return None
+            if nodes.is_member(row):
+                return None
+            if nodes.is_collection(row):
+                return nodes.observe(writer, row)
             fault = self.faults.get(_claim_name(row))
             if row.deletion_requested_at is not None:
                 if fault != "keep":

@@ -1,6 +1,8 @@
-"""In charge of: the nodes that a workload cluster claims to have, made from its InferenceCluster's pools.
+"""In charge of: the nodes that a simulated workload cluster has, made from its InferenceCluster's pools.
 
-No machine is behind them: they are there to be observed. Not in charge of: anything that would run on them.
+Test doubles: no machine is behind them, and each says so in an annotation and in its Ready condition. They are there to
+be observed, by provider-kubernetes on a local control plane and by the embedded one's simulator. Not in charge of:
+anything that would run on them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 SIMULATED = "portal.aiplatform.example.org/simulated"
+UNBOUNDED = 8  # accelerators of the only node of a pool without bounds
 _READY = {
     "type": "Ready",
     "status": "True",
@@ -18,13 +21,18 @@ _READY = {
 
 
 def nodes_of(cluster: Mapping[str, Any], classes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Node manifests, status included, for an InferenceCluster; `classes` are AcceleratorClasses by name."""
+    """Node manifests, status included, for an InferenceCluster; `classes` are AcceleratorClasses by name.
+
+    A pool has what its bounds allow; one without bounds has one node of 8.
+    """
     spec = cluster["spec"]
     for pool in spec.get("pools", []):
+        if pool["acceleratorClass"] not in classes:
+            continue
         hardware = classes[pool["acceleratorClass"]]["spec"]
-        per_node = pool["acceleratorsPerNode"]
-        labels = hardware.get("nodeSelector", {})
-        for number in range(pool["accelerators"] // per_node):
+        per_node = pool.get("acceleratorsPerNode", UNBOUNDED)
+        labels = {**hardware.get("nodeSelector", {}), **pool.get("nodeSelector", {})}
+        for number in range(pool.get("accelerators", per_node) // per_node):
             yield _node(f"{pool['name']}-{number}", labels, {hardware["resourceName"]: str(per_node)}, "512Gi")
     storage = spec.get("vectorStorage")
     if storage:
