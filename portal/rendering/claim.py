@@ -115,6 +115,12 @@ def claim_yaml(claim: Mapping[str, Any]) -> str:
     return strict_yaml.dump(dict(claim))
 
 
+def without_machinery(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A claim's spec as people asked for it: without what Crossplane keeps there itself."""
+    style: Style = "v2" if "crossplane" in spec else "v1"
+    return {key: value for key, value in spec.items() if key not in _MACHINERY[style]}
+
+
 def facts_from_claim(claim: Mapping[str, Any]) -> ClaimFacts:
     """The facts again, from a claim as rendered or as a control plane returns it (with what the core added).
 
@@ -149,7 +155,7 @@ def facts_from_claim(claim: Mapping[str, Any]) -> ClaimFacts:
         owner=_original(originals, "owner"),
         quote_monthly=_money(originals),
         quote_currency=_original(originals, "quote-currency"),
-        spec={key: value for key, value in spec.items() if key not in _MACHINERY[style]},
+        spec=without_machinery(spec),
         environment_labels=_environment_labels(originals),
         style=style,
     )

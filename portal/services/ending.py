@@ -5,13 +5,18 @@ In charge of: that one step. Not in charge of: finding out that it is not there 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 
+from django.utils import timezone
+
+from portal.domain.conditions import time_of
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, Request
-from portal.services import holding, locks, transitions
+from portal.services import holding, journal, locks, transitions
 
 OPEN = [RequestState.APPROVED.value, RequestState.DELIVERING.value]
+_SENT = [RequestState.DELIVERING.value, RequestState.DONE.value, RequestState.FAILED.value]
 
 
 def lock_open_requests(instance: Instance) -> list[Request]:
@@ -20,13 +25,18 @@ def lock_open_requests(instance: Instance) -> list[Request]:
     return [locks.lock_request(pk) for pk in ids]
 
 
+def deletion_was_asked(instance: Instance) -> bool:
+    """Whether the portal may have asked the control plane to delete its claim."""
+    return instance.requests.filter(kind="Delete", state__in=_SENT).exists()
+
+
 def end(instance: Instance, waiting: Sequence[Request], *, system: str) -> None:
     """Its claim is not there (any more): it is Gone and holds nothing. `waiting`: its open requests.
 
     Locks of the team chain, the requests and the instance are the caller's.
     """
-    deletions = [request for request in waiting if request.kind == "Delete"]
-    message = "Deleted." if deletions else "The claim was deleted by somebody other than the portal."
+    ours = any(request.kind == "Delete" for request in waiting) or deletion_was_asked(instance)
+    message = "Deleted." if ours else _deleted_by_others(instance, system)
     holding.release(instance)
     transitions.set_phase(instance, InstancePhase.GONE, message)
     for request in waiting:
@@ -37,3 +47,19 @@ def end(instance: Instance, waiting: Sequence[Request], *, system: str) -> None:
         else:
             request.failure_code, request.failure_message = "deleted-before-ready", message
             transitions.move(request, Verb.FAIL, system=system, data={"code": "deleted-before-ready"})
+
+
+def _deleted_by_others(instance: Instance, system: str) -> str:
+    """What people are told of it. Kubernetes keeps no record of who asks for a deletion, only of when."""
+    asked = time_of(instance.observed.get("deletionRequestedAt"))
+    at = asked or timezone.now()
+    when = f"at {at.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    claim = instance.claim or {}
+    name = f"{claim.get('kind', 'claim')} {instance.namespace}/{claim.get('metadata', {}).get('name', instance.name)}"
+    data = {"claim": name, "uid": instance.claim_uid, "at": at.isoformat(), "noticedOnly": asked is None}
+    journal.record("claim.deleted_by_others", system=system, instance=instance, data=data)
+    noticed = "" if asked else ", or shortly before"
+    return (
+        f"{name} was deleted by somebody other than the portal {when}{noticed}. What it held of quota and budget is "
+        "given back; request it anew if it is wanted."
+    )

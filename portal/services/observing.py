@@ -1,26 +1,36 @@
 """Takes in what a control plane reports of a claim, and finishes what was waiting for it.
 
-In charge of: writing observed state, and never anything that was asked for. Not in charge of: what the conditions mean
-(domain.claim_status), watching (tasks and the mirror command), or claims that no instance is known for (listed only).
+In charge of: writing observed state, and never anything that was asked for; asking why something is not well, not too
+often. Not in charge of: what the conditions mean (domain.claim_status), what is kept of them (sightings), watching
+(tasks and the mirror command), or claims that no instance is known for (listed only).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
-from typing import Any
+from collections.abc import Callable, Sequence
 
+import msgspec
+import structlog
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from portal.domain import claim_status
+from portal.domain.conditions import time_of
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
-from portal.ports import Applied, ComposedObject, ObservedClaim
+from portal.ports import Applied, Explanation, ObservedClaim, PortError
 from portal.rendering.names import ANNOTATION_PREFIX
-from portal.services import delivering, ending, locks, transitions
+from portal.services import delivering, ending, locks, sightings, transitions
 
 SYSTEM = "observing"
+ASKED_AGAIN_AFTER = dt.timedelta(seconds=30)  # why one instance is not well is asked no more often than this
+WELL = {InstancePhase.READY.value, InstancePhase.SUSPENDED.value, InstancePhase.GONE.value}
+Ask = Callable[[ObservedClaim], Sequence[Explanation]]
+
+log = structlog.get_logger()
 
 
 def instance_id_of(claim: ObservedClaim) -> uuid.UUID | None:
@@ -31,12 +41,36 @@ def instance_id_of(claim: ObservedClaim) -> uuid.UUID | None:
         return None
 
 
-def observe(claim: ObservedClaim) -> bool:
-    """Record a claim as it is now; False when no instance is known for it, or it is an older state."""
+def observe(claim: ObservedClaim, *, ask: Ask | None = None, comparing: bool = False) -> bool:
+    """Record a claim as it is now; False when no instance is known for it, or it is an older state.
+
+    `ask` (the control plane's `explanations`) is called where something is not well and that is new, or everything is
+    being compared.
+    """
+    instance = _observe(claim)
+    if instance is not None and ask is not None and _asks_why(instance, comparing):
+        try:
+            explain(instance.pk, ask(claim))
+        except PortError as error:  # the status is recorded; why will be asked again
+            log.info("observing.unexplained", instance=str(instance.pk), code=error.code, message=error.message)
+    return instance is not None
+
+
+def explain(instance_id: uuid.UUID, explanations: Sequence[Explanation]) -> None:
+    """Keep the Events that say why an instance is as it is; those that expired on the control plane stay."""
+    with transaction.atomic():
+        instance = locks.lock_instance(instance_id)
+        events = sightings.events_of(instance.observed.get("events") or [], explanations)
+        explained = {"at": timezone.now().isoformat(), "phase": instance.phase, "message": instance.message}
+        instance.observed = {**instance.observed, "events": events, "explained": explained}
+        instance.save(update_fields=["observed"])
+
+
+def _observe(claim: ObservedClaim) -> Instance | None:
     instance_id = instance_id_of(claim)
     instance = Instance.objects.select_related("team").filter(pk=instance_id).first() if instance_id else None
     if instance is None or instance.claim is None or instance.phase == InstancePhase.GONE:
-        return False
+        return None
     with transaction.atomic():
         # Teams only when holdings move: at the first sight of a claim whose worker died before it could say so.
         if not instance.claim_uid:
@@ -44,21 +78,45 @@ def observe(claim: ObservedClaim) -> bool:
         request = _open_creation(instance)
         instance = locks.lock_instance(instance.pk)
         if instance.claim_uid and instance.claim_uid != claim.uid:
-            return False
+            return None
         if not instance.claim_uid:
             # Its label says whose it is, also when the request that made it was given up meanwhile.
             creation = request or instance.requests.filter(kind="Create").latest("created_at")
             delivering.mark_applied(creation, instance, _applied(claim))
-        was_ready = not instance.requests.filter(kind="Create", state__in=ending.OPEN).exists()
-        assessment = claim_status.assess(claim, timezone.now(), settings.STUCK_AFTER_SECONDS, was_ready)
-        instance.observed = _observed(claim)
-        instance.composed = [_composed(each) for each in claim.composed]
-        instance.observed_at = timezone.now()
-        instance.save(update_fields=["observed", "composed", "observed_at"])
-        transitions.set_phase(instance, _phase(assessment), assessment.message)
+        assessment = _record(instance, claim)
+        transitions.set_phase(instance, assessment.phase, assessment.message)
         if assessment.phase == InstancePhase.READY and request is not None:
             transitions.move(request, Verb.FINISH, system=SYSTEM, data={"uid": claim.uid})
-    return True
+    return instance
+
+
+def _record(instance: Instance, claim: ObservedClaim) -> claim_status.Assessment:
+    """Judge the claim, and write what was seen and what comes of it; the phase is still the one before."""
+    now = timezone.now()
+    memory = sightings.remembered(instance.observed, claim, now)
+    was_ready = not instance.requests.filter(kind="Create", state__in=ending.OPEN).exists()
+    ours = claim.deletion_requested_at is None or ending.deletion_was_asked(instance)
+    past = sightings.past_of(memory, was_ready=was_ready, deletion_is_ours=ours)
+    assessment = claim_status.assess(claim, now, settings.STUCK_AFTER_SECONDS, past)
+    if assessment.phase == InstancePhase.PENDING:  # a claim that nobody has looked at yet is there all the same
+        assessment = msgspec.structs.replace(assessment, phase=InstancePhase.PROVISIONING)
+    instance.observed = sightings.observed_of(instance, claim, memory, assessment)
+    instance.composed = [sightings.composed_of(each) for each in claim.composed]
+    instance.observed_at = now
+    instance.save(update_fields=["observed", "composed", "observed_at"])
+    return assessment
+
+
+def _asks_why(instance: Instance, comparing: bool) -> bool:
+    """Whether to ask the control plane for Events: not for what is well, not again for the same within one comparison,
+    and never more often than every ASKED_AGAIN_AFTER."""
+    if instance.phase in WELL and not instance.observed.get("advice"):
+        return False
+    before = instance.observed.get("explained") or {}
+    at = time_of(before.get("at"))
+    if at is not None and timezone.now() - at < ASKED_AGAIN_AFTER:
+        return False
+    return comparing or (before.get("phase"), before.get("message")) != (instance.phase, instance.message)
 
 
 def observe_gone(instance_id: uuid.UUID, uid: str = "") -> bool:
@@ -95,12 +153,6 @@ def note_revision(control_plane: str, composition: str, revision: str) -> None:
     )
 
 
-def _phase(assessment: claim_status.Assessment) -> InstancePhase:
-    """A claim that nobody has looked at yet is there all the same: Pending is only what was not delivered yet."""
-    pending = assessment.phase == InstancePhase.PENDING
-    return InstancePhase.PROVISIONING if pending else assessment.phase
-
-
 def _open_creation(instance: Instance) -> Request | None:
     row = instance.requests.filter(kind="Create", state=RequestState.DELIVERING.value).first()
     return locks.lock_request(row.pk) if row else None
@@ -108,26 +160,3 @@ def _open_creation(instance: Instance) -> Request | None:
 
 def _applied(claim: ObservedClaim) -> Applied:
     return Applied(claim.uid, claim.generation, claim.resource_version)
-
-
-def _observed(claim: ObservedClaim) -> dict[str, Any]:
-    asked = claim.deletion_requested_at
-    return {
-        "status": claim.status,
-        "generation": claim.generation,
-        "resourceVersion": claim.resource_version,
-        "deletionRequestedAt": asked.isoformat() if asked else None,
-        "finalizers": list(claim.finalizers),
-    }
-
-
-def _composed(each: ComposedObject) -> dict[str, Any]:
-    return {
-        "apiVersion": each.api_version,
-        "kind": each.kind,
-        "namespace": each.namespace,
-        "name": each.name,
-        "ready": each.ready,
-        "message": each.message,
-        "manifest": each.manifest,
-    }

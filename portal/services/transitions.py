@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb, next_state
 from portal.models import Instance, Request
-from portal.services import holding, journal, outbox
+from portal.services import durations, holding, journal, outbox
 
 ENDED_UNDELIVERED = {
     RequestState.DENIED,
@@ -68,6 +68,7 @@ def set_phase(instance: Instance, phase: InstancePhase, message: str) -> bool:
         return False
     before = instance.phase
     if before != phase.value:
+        durations.ended(instance)
         instance.since = timezone.now()
         data = {"from": before, "to": phase.value, "message": message[:500]}
         journal.record("instance.phase", system="observing", instance=instance, data=data)

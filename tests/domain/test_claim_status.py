@@ -10,46 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.domain.claim_status import assess
+from portal.domain.claim_status import Past, assess
 from portal.domain.lifecycle import InstancePhase
-from portal.ports import ClaimRef, ComposedObject, ObservedClaim
-
-NOW = dt.datetime(2026, 12, 1, 12, tzinfo=dt.UTC)
-STUCK_AFTER = 30 * 60
-REF = ClaimRef("aiplatform.example.org/v1alpha1", "ModelDeployment", "modeldeployments", "search-dev", "chat")
-
-
-def condition(
-    kind: str, status: str, generation: int | None = 2, reason: str = "", message: str = "", minutes_ago: int = 1
-) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": (NOW - dt.timedelta(minutes=minutes_ago)).isoformat().replace("+00:00", "Z"),
-    }
-    return made if generation is None else made | {"observedGeneration": generation}
-
-
-def claim(
-    conditions: object = (),
-    generation: int = 2,
-    deleted_minutes_ago: int | None = None,
-    finalizers: tuple[str, ...] = (),
-    composed: tuple[ComposedObject, ...] = (),
-) -> ObservedClaim:
-    deleted = None if deleted_minutes_ago is None else NOW - dt.timedelta(minutes=deleted_minutes_ago)
-    status = {"conditions": list(conditions) if isinstance(conditions, tuple) else conditions}
-    created = NOW - dt.timedelta(hours=1)
-    return ObservedClaim(REF, "uid", generation, "7", created, deleted, finalizers, {}, {}, {}, status, composed)
-
-
-READY, SYNCED = condition("Ready", "True", reason="Available"), condition("Synced", "True", reason="ReconcileSuccess")
-BROKEN = condition(
-    "Synced", "False", 2, "ReconcileError", "cannot compose resources: pipeline step fatal: no such class"
+from portal.ports import ComposedObject
+from tests.domain.claims import (
+    BROKEN,
+    LONG_AGO,
+    NOW,
+    POD,
+    READY,
+    STUCK_AFTER,
+    SYNCED,
+    WAS_READY,
+    claim,
+    condition,
+    look,
 )
-POD = ComposedObject("serving.kserve.io/v1alpha2", "LLMInferenceService", "search-dev", "chat-x", False, "no GPU free")
 
 CASES: list[tuple[object, dict[str, Any], str, str, str]] = [
     ((READY, SYNCED), {}, "Ready", "ready", "both True and of this generation"),
@@ -89,21 +65,21 @@ CASES: list[tuple[object, dict[str, Any], str, str, str]] = [
     ),
     (
         (condition("Ready", "True", 1), condition("Synced", "True", 2)),
-        {},
+        WAS_READY,
         "Updating",
         "serving generation 1; updating to 2",
         "Ready is of an older generation",
     ),
     (
         (condition("Ready", "True", 1), condition("Synced", "True", 1)),
-        {},
+        WAS_READY,
         "Updating",
         "serving generation 1; updating to 2",
         "the edit was not looked at yet",
     ),
     (
         (condition("Ready", "True", None), condition("Synced", "True", 1)),
-        {},
+        WAS_READY,
         "Updating",
         "serving generation 1; updating to 2",
         "only Synced says of which generation it is",
@@ -221,21 +197,21 @@ def test_a_short_time_is_told_in_tens_of_seconds(seconds: int, told: str) -> Non
 def test_a_claim_is_read_honestly(
     conditions: object, more: dict[str, Any], phase: str, message: str, reason: str
 ) -> None:
-    found = assess(claim(conditions, **more), NOW, STUCK_AFTER)
+    found = look(conditions, more)
     assert found.phase == phase, f"{reason}: {found.message}"
     assert message in found.message, reason
 
 
-WAS_READY = [
+NO_LONGER = [
     ((condition("Ready", "False", 2, "Unavailable", "pod died"), SYNCED), "Degraded", "no longer ready: Unavailable"),
     ((condition("Ready", "False", 1, "Creating"), SYNCED), "Updating", "not ready while updating"),
     ((condition("Ready", "False", 2), BROKEN), "Degraded", "not ready, and not in sync: ReconcileError"),
 ]
 
 
-@pytest.mark.parametrize(("conditions", "phase", "message"), WAS_READY)
+@pytest.mark.parametrize(("conditions", "phase", "message"), NO_LONGER)
 def test_what_was_ready_once_is_not_provisioning(conditions: object, phase: str, message: str) -> None:
-    found = assess(claim(conditions), NOW, STUCK_AFTER, was_ready=True)
+    found = assess(claim(conditions), NOW, STUCK_AFTER, Past(was_ready=True))
     assert (found.phase, message in found.message) == (phase, True), found.message
 
 
@@ -269,7 +245,8 @@ ANYTHING = st.fixed_dictionaries(
 
 @given(st.lists(ANYTHING | JSON, max_size=5), st.booleans())
 def test_ready_is_only_said_when_both_conditions_are_true_and_current(listed: list[Any], was_ready: bool) -> None:
-    found = assess(claim(listed), NOW, STUCK_AFTER, was_ready)
+    past = Past(was_ready, not was_ready, LONG_AGO, 2, LONG_AGO, 1)
+    found = assess(claim(listed), NOW, STUCK_AFTER, past)
     assert found.message
     if found.phase is InstancePhase.READY:
         for kind in ("Ready", "Synced"):
@@ -278,3 +255,21 @@ def test_ready_is_only_said_when_both_conditions_are_true_and_current(listed: li
             generation = last.get("observedGeneration")
             if isinstance(generation, int) and not isinstance(generation, bool):
                 assert generation >= 2
+
+
+@given(
+    status=JSON,
+    manifest=JSON,
+    spec=st.dictionaries(st.sampled_from(["resourceRef", "suspend"]), JSON),
+    gone=st.booleans(),
+)
+def test_no_shape_of_an_object_raises(status: Any, manifest: Any, spec: dict[str, Any], gone: bool) -> None:
+    """Case 8, for the whole of what is read: conditions, composed objects' manifests, the spec."""
+    as_object = manifest if isinstance(manifest, dict) else {"metadata": manifest, "status": manifest}
+    each = ComposedObject("v1", "Object", "search-dev", "x", None, "", as_object)
+    reference = {"resourceRef": {"kind": "Object", "name": "x"}, **spec}
+    seen = dataclasses.replace(
+        claim((), composed=(each,), spec=reference, deleted_minutes_ago=45 if gone else None),
+        status=status if isinstance(status, dict) else {"conditions": status},
+    )
+    assert assess(seen, NOW, STUCK_AFTER).message
