@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('portal', '0005_control_planes'),
+        ('portal', '0006_changes'),
     ]
 
     operations = [

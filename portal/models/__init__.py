@@ -6,11 +6,12 @@ from portal.models.journal import AuditEvent, FeedEntity, FeedHead, OutboxRow
 from portal.models.ledger import Budget, Commitment, Quota, Reservation
 from portal.models.people import ApiToken, Membership, Team
 from portal.models.places import CompositionRevision, Environment, Pause, PhaseDuration
-from portal.models.requests import OPEN_STATES, DecisionRecord, Instance, Request, Stage, Vote
+from portal.models.requests import OPEN_STATES, UNDELIVERED_STATES, DecisionRecord, Instance, Request, Stage, Vote
 from portal.models.signing import SigningKey
 
 __all__ = [
     "OPEN_STATES",
+    "UNDELIVERED_STATES",
     "ActiveDocument",
     "ApiToken",
     "AuditEvent",

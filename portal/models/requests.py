@@ -10,12 +10,14 @@ import uuid
 from django.contrib.auth.models import User
 from django.db import models
 
+from portal.domain.decision import CHANGES
 from portal.domain.lifecycle import OPEN, InstancePhase, RequestState
 from portal.models.documents import Document
 from portal.models.people import Team
 from portal.models.places import Environment
 
 OPEN_STATES = sorted(state.value for state in OPEN)
+UNDELIVERED_STATES = [state for state in OPEN_STATES if state != RequestState.DELIVERING]
 
 
 class Instance(models.Model):
@@ -73,6 +75,7 @@ class Request(models.Model):
     name = models.CharField(max_length=63, blank=True, default="")
     spec = models.JSONField()
     old = models.JSONField(null=True)
+    difference = models.JSONField(default=list)  # [{pointer, old, new}]: what a change changes, as votes see it
     labels = models.JSONField(default=dict)
     reason = models.TextField(blank=True, default="")
     requester = models.ForeignKey(User, on_delete=models.PROTECT, related_name="requests")
@@ -84,6 +87,10 @@ class Request(models.Model):
     quote_valid_until = models.DateField(null=True)
     failure_code = models.CharField(max_length=63, blank=True, default="")
     failure_message = models.TextField(blank=True, default="")
+    # What the instance was when this was first delivered, {spec, claim, document}: it is that again if this is refused.
+    replaces = models.JSONField(null=True)
+    applied_at = models.DateTimeField(null=True)  # since then it is a revision of its instance
+    generation = models.BigIntegerField(null=True)  # of the claim as it was then
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
 
@@ -93,19 +100,26 @@ class Request(models.Model):
             models.UniqueConstraint(fields=["requester", "idempotency_key"], name="one_request_per_idempotency_key"),
             models.UniqueConstraint(
                 fields=["instance", "kind"],
-                condition=models.Q(state__in=OPEN_STATES),
+                condition=models.Q(state__in=OPEN_STATES) & ~models.Q(kind__in=CHANGES),
                 name="one_open_request_per_instance_and_kind",
+            ),
+            # A change may be asked for while another one is being delivered: that may be what mends it.
+            models.UniqueConstraint(
+                fields=["instance"],
+                condition=models.Q(state__in=UNDELIVERED_STATES, kind__in=CHANGES),
+                name="one_open_change_per_instance",
             ),
             models.UniqueConstraint(
                 fields=["instance"],
-                condition=models.Q(state__in=OPEN_STATES, kind__in=["Change", "Suspend", "Resume"]),
-                name="one_open_change_per_instance",
+                condition=models.Q(state=RequestState.DELIVERING.value, kind__in=CHANGES),
+                name="one_delivering_change_per_instance",
             ),
         ]
         indexes = [
             models.Index(fields=["-created_at", "-id"]),
             models.Index(fields=["team", "-created_at"]),
             models.Index(fields=["state"]),
+            models.Index(fields=["instance", "applied_at"]),
         ]
 
     def __str__(self) -> str:
