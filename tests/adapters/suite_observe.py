@@ -1,4 +1,5 @@
-"""What every control plane's reading half does. A subclass brings `plane`, and `controlled` (the same, reconciling)."""
+"""What every control plane's reading half does. A subclass of ReadSuite brings the fixture `plane`, one of
+ReconciledSuite `controlled` (the same, reconciling). `window` is how long a watch is given, in seconds."""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ def condition(status: dict[str, object], kind: str) -> str | None:
     return next((entry["status"] for entry in conditions if entry["type"] == kind), None)
 
 
-class ObserveSuite:
+class ReadSuite:
     """Get, list, watch."""
+
+    window = 0.2
 
     def test_an_absent_claim_is_none(self, plane: ControlPlane) -> None:
         assert plane.get(ref("nobody")) is None
@@ -41,62 +44,34 @@ class ObserveSuite:
         plane.apply(widget("before"))
         _, cursor = plane.list(KINDS)
         plane.apply(widget("after"))
-        events = list(plane.watch(KINDS, cursor, 0.2))
+        events = list(plane.watch(KINDS, cursor, self.window))
         assert [(event.claim.ref.name, event.gone) for event in events] == [("after", False)]
 
     def test_every_cursor_resumes_after_its_event(self, plane: ControlPlane) -> None:
         _, cursor = plane.list(KINDS)
         for size in range(4):
             plane.apply(widget(size=size))
-        events = list(plane.watch(KINDS, cursor, 0.2))
+        events = list(plane.watch(KINDS, cursor, self.window))
         assert [event.claim.spec["size"] for event in events] == [0, 1, 2, 3]
         for number, event in enumerate(events):
-            later = [e.claim.spec["size"] for e in plane.watch(KINDS, event.cursor, 0.1)]
+            later = [e.claim.spec["size"] for e in plane.watch(KINDS, event.cursor, self.window / 2)]
             assert later == [0, 1, 2, 3][number + 1 :]
 
     def test_a_watch_ends_by_itself(self, plane: ControlPlane) -> None:
         _, cursor = plane.list(KINDS)
-        assert list(plane.watch(KINDS, cursor, 0.1)) == []
+        assert list(plane.watch(KINDS, cursor, self.window / 2)) == []
 
     def test_a_watch_of_no_kinds_is_empty(self, plane: ControlPlane) -> None:
         _, cursor = plane.list(KINDS)
         plane.apply(widget())
         assert plane.list([])[0] == []
-        assert list(plane.watch([], cursor, 0.1)) == []
+        assert list(plane.watch([], cursor, self.window / 2)) == []
 
     @pytest.mark.parametrize("cursor", ["", "None", "-1", "999999999999"])
     def test_a_cursor_that_can_not_be_resumed(self, plane: ControlPlane, cursor: str) -> None:
         with pytest.raises(RetryableError) as refused:
-            list(plane.watch(KINDS, cursor, 0.1))
+            list(plane.watch(KINDS, cursor, self.window / 2))
         assert refused.value.code == "cursor-expired"
-
-    def test_a_claim_becomes_ready_with_what_was_composed(self, controlled: ControlPlane) -> None:
-        applied = controlled.apply(widget(size=2))
-        wait_until(lambda: ready(controlled), "Ready")
-        claim = controlled.get(ref())
-        assert claim is not None
-        assert claim.uid == applied.uid
-        assert condition(claim.status, "Synced") == "True"
-        assert {entry["observedGeneration"] for entry in claim.status["conditions"]} == {claim.generation}
-        assert [(one.kind, one.ready) for one in claim.composed] == [("Object", True)] * 2
-        assert {one.namespace for one in claim.composed} == {claim.ref.namespace}
-
-    def test_deletion_ends_with_gone(self, controlled: ControlPlane) -> None:
-        uid = controlled.apply(widget(size=2)).uid
-        wait_until(lambda: ready(controlled), "Ready")
-        _, cursor = controlled.list(KINDS)
-        controlled.delete(ref(), uid)
-        wait_until(lambda: controlled.get(ref()) is None, "gone")
-        events = list(controlled.watch(KINDS, cursor, 0.2))
-        assert [event.gone for event in events] == [False] * (len(events) - 1) + [True]
-        assert events[-1].claim.uid == uid
-        assert events[0].claim.deletion_requested_at is not None
-
-    def test_a_name_can_be_used_again_by_another_object(self, controlled: ControlPlane) -> None:
-        first = controlled.apply(widget()).uid
-        controlled.delete(ref(), first)
-        wait_until(lambda: controlled.get(ref()) is None, "gone")
-        assert controlled.apply(widget(instance="i-2")).uid != first
 
     def test_a_watch_misses_nothing_while_many_write(self, transactional_db: None, plane: ControlPlane) -> None:
         """8 writers make 96 claims, each one number in order; a watcher that started before sees them all, in order."""
@@ -115,7 +90,7 @@ class ObserveSuite:
             thread.start()
         at = cursor
         while len(seen) < 96:
-            events = list(plane.watch(KINDS, at, 0.3))
+            events = list(plane.watch(KINDS, at, self.window))
             assert events or any(thread.is_alive() for thread in threads), f"only {len(seen)} of 96 seen"
             seen += events
             at = seen[-1].cursor if seen else at
@@ -124,3 +99,37 @@ class ObserveSuite:
         assert len({event.claim.uid for event in seen}) == 96
         versions = [int(event.claim.resource_version) for event in seen]
         assert versions == sorted(set(versions))
+
+
+class ReconciledSuite:
+    """What only something that reconciles can show."""
+
+    window = 0.2
+
+    def test_a_claim_becomes_ready_with_what_was_composed(self, controlled: ControlPlane) -> None:
+        applied = controlled.apply(widget(size=2))
+        wait_until(lambda: ready(controlled), "Ready")
+        claim = controlled.get(ref())
+        assert claim is not None
+        assert claim.uid == applied.uid
+        assert condition(claim.status, "Synced") == "True"
+        assert {entry["observedGeneration"] for entry in claim.status["conditions"]} == {claim.generation}
+        assert [(one.kind, one.ready) for one in claim.composed] == [("Object", True)] * 2
+        assert {one.namespace for one in claim.composed} == {claim.ref.namespace}
+
+    def test_deletion_ends_with_gone(self, controlled: ControlPlane) -> None:
+        uid = controlled.apply(widget(size=2)).uid
+        wait_until(lambda: ready(controlled), "Ready")
+        _, cursor = controlled.list(KINDS)
+        controlled.delete(ref(), uid)
+        wait_until(lambda: controlled.get(ref()) is None, "gone")
+        events = list(controlled.watch(KINDS, cursor, self.window))
+        assert [event.gone for event in events] == [False] * (len(events) - 1) + [True]
+        assert events[-1].claim.uid == uid
+        assert events[0].claim.deletion_requested_at is not None
+
+    def test_a_name_can_be_used_again_by_another_object(self, controlled: ControlPlane) -> None:
+        first = controlled.apply(widget()).uid
+        controlled.delete(ref(), first)
+        wait_until(lambda: controlled.get(ref()) is None, "gone")
+        assert controlled.apply(widget(instance="i-2")).uid != first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.suite_deliver import DeliverSuite
-from tests.adapters.suite_observe import ObserveSuite
+from tests.adapters.suite_observe import ReadSuite, ReconciledSuite
 
 pytestmark = pytest.mark.slow
 
@@ -14,5 +14,9 @@ class TestEmbeddedDeliver(DeliverSuite):
     """Fixtures: conftest."""
 
 
-class TestEmbeddedObserve(ObserveSuite):
+class TestEmbeddedRead(ReadSuite):
+    """Fixtures: conftest."""
+
+
+class TestEmbeddedReconciled(ReconciledSuite):
     """Fixtures: conftest."""

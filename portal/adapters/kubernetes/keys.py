@@ -6,7 +6,8 @@ It ships empty with the portal's role, which allows to change this one and no ot
 
 from __future__ import annotations
 
-from portal.adapters.kubernetes.client import APPLY, Action, Client
+from portal.adapters.kubernetes.client import APPLY, Client
+from portal.adapters.kubernetes.refusals import Action
 from portal.ports import TerminalError
 from portal.rendering.approval_token import KEYS_NAME, KEYS_NAMESPACE, keys_manifest
 
