@@ -5,7 +5,9 @@ Router, image and the rest come from KServe's own defaults, which the platform t
 
 from composition_function import fleet, naming, objects
 from composition_function.contract import Composed, Manifest, Outcome, Request, SpecError, at, describe, text, whole
-from composition_function.workloads import Built, all_ready, compose
+from composition_function.needs import suspended
+from composition_function.suspension import Stopping
+from composition_function.workloads import Built, Workload, all_ready, compose
 
 MAIN = "llminferenceservice"
 
@@ -16,12 +18,22 @@ READY_WHEN = (
     "(!has(object.status.observedGeneration) || object.status.observedGeneration >= object.metadata.generation)"
 )
 
+# KServe deletes the Deployment, its Service and the route of a service with this annotation; its ``status.url`` stays
+# (pkg/controller/v1alpha2/llmisvc/workload_single_node.go, workload_status.go, router.go, v0.20.0, read 2026-12-01).
+STOP = "serving.kserve.io/stop"
+# An annotation doesn't change the generation, so it is the reason that tells a stop that was carried out.
+STOPPED_WHEN = (
+    "has(object.status) && has(object.status.conditions) && !has(object.status.workloads) && "
+    'object.status.conditions.exists(c, c.type == "WorkloadsReady" && c.status == "False" && '
+    'has(c.reason) && c.reason == "Stopped")'
+)
+
 
 def compose_model(request: Request) -> Outcome:
     """A ModelDeployment: placed by accelerators, served by KServe. SpecError for a class unknown to the fleet."""
-    if not at(request.composite, "metadata", "deletionTimestamp"):
+    if not at(request.composite, "metadata", "deletionTimestamp") and not suspended(request.composite):
         _accelerator_class(request)
-    return compose(request, MAIN, _build, _observe)
+    return compose(request, WORKLOAD)
 
 
 def _build(request: Request, target: objects.Target) -> Built:
@@ -68,7 +80,8 @@ def llm_inference_service(composite: Manifest, accelerator: Manifest) -> Manifes
     return {
         "apiVersion": "serving.kserve.io/v1alpha2",
         "kind": "LLMInferenceService",
-        "metadata": objects.metadata(composite, naming.short(composite["metadata"]["name"])),
+        # Said although it is the default: provider-kubernetes merges, and would leave a "true" in place.
+        "metadata": objects.metadata(composite, naming.short(composite["metadata"]["name"]), {STOP: "false"}),
         "spec": spec,
     }
 
@@ -140,3 +153,22 @@ def _unmet(service: Manifest) -> str:
     return "; ".join(
         ": ".join(str(part) for part in (at(c, "type"), at(c, "reason"), at(c, "message")) if part) for c in unmet
     )
+
+
+def _stop(service: Manifest) -> None:
+    service["metadata"].setdefault("annotations", {})[STOP] = "true"
+
+
+def _still_runs(service: Manifest) -> str | None:
+    workloads_ready = objects.condition(service, "WorkloadsReady")
+    stopped = at(workloads_ready, "status") == "False" and at(workloads_ready, "reason") == "Stopped"
+    return None if stopped and not at(service, "status", "workloads") else "KServe has not said that it has stopped it"
+
+
+def _is_stopped(service: Manifest) -> bool:
+    return bool(at(service, "metadata", "annotations", STOP) == "true")
+
+
+WORKLOAD = Workload(
+    MAIN, _build, _observe, Stopping({MAIN: _stop}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=False)
+)

@@ -9,8 +9,30 @@ from composition_function.sizing import instances, memory_gib
 from composition_function.slots import VECTOR_MEMORY, Need
 
 
+def suspended(claim: Manifest) -> bool:
+    """Whether a claim asks to be stopped."""
+    return at(claim, "spec", "suspend", default=False) is True
+
+
+def metered(claim: Manifest) -> dict[str, int]:
+    """What a claim's spec takes of each dimension that quota counts, as ``offering.yaml`` says it in CEL.
+
+    Raises SpecError. A suspended database keeps its memory, since its data keeps its place; a suspended model
+    takes no accelerators.
+    """
+    if claim.get("kind") == "VectorDatabase":
+        return {"vectordb.memory_gib": memory_gib(claim)}
+    count = whole(claim, "spec", "accelerator", "count", minimum=1)
+    replicas = whole(claim, "spec", "replicas", "max", minimum=1)
+    return {f"gpu.{text(claim, 'spec', 'accelerator', 'class')}": 0 if suspended(claim) else count * replicas}
+
+
 def need_of(claim: Manifest) -> Need:
-    """What a ModelDeployment or VectorDatabase takes at its maximum. Raises SpecError for a spec that can't be read."""
+    """What a ModelDeployment or VectorDatabase takes at its maximum. Raises SpecError for a spec that can't be read.
+
+    A suspended ModelDeployment takes nothing from when it was seen at zero: its function then takes ``status.replicas``
+    away. What asks to be stopped and still runs still takes what it took.
+    """
     regions = frozenset(at(claim, "spec", "regions", default=[]))
     classification = text(claim, "spec", "dataClassification")
     if claim.get("kind") == "VectorDatabase":
@@ -19,4 +41,6 @@ def need_of(claim: Manifest) -> Need:
         return Need(VECTOR_MEMORY, total, -(-total // pieces), pieces, regions, classification, backups)
     count = whole(claim, "spec", "accelerator", "count", minimum=1)
     replicas = whole(claim, "spec", "replicas", "max", minimum=1)
-    return Need(text(claim, "spec", "accelerator", "class"), count * replicas, count, replicas, regions, classification)
+    at_zero = suspended(claim) and at(claim, "status", "replicas") is None
+    units = 0 if at_zero else count * replicas
+    return Need(text(claim, "spec", "accelerator", "class"), units, count, replicas, regions, classification)

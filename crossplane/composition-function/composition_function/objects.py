@@ -63,7 +63,7 @@ def namespace(composite: Manifest, target: Target, suffix: str) -> Manifest:
     return wrap(composite, target, suffix, manifest, managementPolicies=["Observe", "Create"])
 
 
-def metadata(composite: Manifest, name: str) -> Manifest:
+def metadata(composite: Manifest, name: str, annotations: Manifest | None = None) -> Manifest:
     """Metadata of a workload: the claim's namespace, and its labels, so that usage there can be charged to a team."""
     labels = {
         key: value
@@ -71,7 +71,8 @@ def metadata(composite: Manifest, name: str) -> Manifest:
         if "crossplane.io/" not in key
     }
     named: Manifest = {"name": name, "namespace": composite["metadata"]["namespace"]}
-    return {**named, "labels": labels} if labels else named
+    named |= {"labels": labels} if labels else {}
+    return named | ({"annotations": annotations} if annotations else {})
 
 
 def slot_of(observed: Manifest | None) -> Slot | None:
@@ -132,6 +133,9 @@ def condition(document: Manifest | None, condition_type: str) -> Manifest:
 
 def hold(me: Claim, observed: Manifest | None) -> tuple[Slot | None, bool]:
     """The slot a claim holds and whether its workload is composed there. Its own composed object outweighs its status,
-    which is lost when the claim is restored from a backup."""
+    which is lost when the claim is restored from a backup; but one that was stopped and gave its units back holds only
+    what its status, and so everybody, says that it holds."""
     composed_in = slot_of(observed)
+    if composed_in is not None and granted(observed) == 0:
+        return me.held, False
     return composed_in or me.held, composed_in is not None

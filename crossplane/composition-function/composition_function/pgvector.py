@@ -7,9 +7,11 @@ type (vector, halfvec, bit) and so of the user's schema; here it only sets the s
 from composition_function import fleet, naming, objects
 from composition_function.contract import Composed, Manifest, Request, at, text, whole
 from composition_function.sizing import disk_gib_per_instance, instances, memory_mib_per_instance
-from composition_function.workloads import Built, all_ready
+from composition_function.suspension import Stopping
+from composition_function.workloads import Built, Workload, all_ready
 
 MAIN = "postgres"
+BACKUP_SCHEDULE = "backup-schedule"
 PORT = 5432
 HEALTHY = "Cluster in healthy state"  # a cluster's phase is a sentence (api/v1/cluster_types.go, PhaseHealthy)
 # The operator's webhook refuses longer names (internal/webhook/v1/cluster_webhook.go).
@@ -18,6 +20,14 @@ NAME_MAX = 50
 READY_WHEN = (
     "has(object.status) && has(object.status.phase) && has(object.status.readyInstances) && "
     f'object.status.phase == "{HEALTHY}" && object.status.readyInstances >= object.spec.instances'
+)
+# Its documentation, "Declarative hibernation": the pods go, the primary's first; the volumes stay. It begins only once
+# the cluster is healthy, and tells in a condition of the same name (pkg/reconciler/hibernation of v1.30.0, read
+# 2026-12-01).
+HIBERNATION = "cnpg.io/hibernation"
+STOPPED_WHEN = (
+    "has(object.status) && has(object.status.conditions) && "
+    f'object.status.conditions.exists(c, c.type == "{HIBERNATION}" && c.status == "True")'
 )
 CONNECTION_KEYS = ("username", "password", "dbname", "host", "port", "uri")
 
@@ -34,7 +44,7 @@ def build(request: Request, target: objects.Target) -> Built:
     }
     if retention:
         schedule = scheduled_backup(composite, cluster)
-        resources["backup-schedule"] = Composed(objects.wrap(composite, target, "pg-backup", schedule))
+        resources[BACKUP_SCHEDULE] = Composed(objects.wrap(composite, target, "pg-backup", schedule))
     observed = request.observed.get(MAIN)
     waiting_for = objects.applied(observed, resources[MAIN].manifest) or _not_ready(objects.workload(observed))
     all_ready(resources, waiting_for)
@@ -63,7 +73,10 @@ def postgres_cluster(composite: Manifest, store: Manifest) -> Manifest:
     return {
         "apiVersion": "postgresql.cnpg.io/v1",
         "kind": "Cluster",
-        "metadata": objects.metadata(composite, naming.short(composite["metadata"]["name"], NAME_MAX)),
+        # Said although it is the default: provider-kubernetes merges, and would leave an "on" in place.
+        "metadata": objects.metadata(
+            composite, naming.short(composite["metadata"]["name"], NAME_MAX), {HIBERNATION: "off"}
+        ),
         "spec": spec,
     }
 
@@ -100,6 +113,7 @@ def scheduled_backup(composite: Manifest, cluster: Manifest) -> Manifest:
         "spec": {
             "schedule": "0 0 2 * * *",
             "immediate": True,
+            "suspend": False,
             "backupOwnerReference": "cluster",
             "cluster": {"name": meta["name"]},
         },
@@ -137,9 +151,39 @@ def observe(request: Request) -> Manifest:
 
 
 def _not_ready(cluster: Manifest) -> str | None:
+    if at(objects.condition(cluster, HIBERNATION), "status") == "True":
+        return "CloudNativePG has not woken it yet"
     phase = at(cluster, "status", "phase", default="no phase yet")
     if phase != HEALTHY:
         why = at(cluster, "status", "phaseReason")
         return f"CloudNativePG: {phase}" + (f" ({why})" if why else "")
     ready, wanted = at(cluster, "status", "readyInstances", default=0), at(cluster, "spec", "instances", default=1)
     return None if ready >= wanted else f"{int(ready)} of {int(wanted)} instances are ready"
+
+
+def _hibernate(cluster: Manifest) -> None:
+    cluster["metadata"].setdefault("annotations", {})[HIBERNATION] = "on"
+
+
+def _pause(schedule: Manifest) -> None:
+    """The backups of a hibernated cluster fail (internal/controller/backup_controller.go)."""
+    schedule["spec"]["suspend"] = True
+
+
+def _still_runs(cluster: Manifest) -> str | None:
+    hibernation = objects.condition(cluster, HIBERNATION)
+    if at(hibernation, "status") == "True":
+        return None
+    return f"CloudNativePG: {at(hibernation, 'message', default='it has not begun to hibernate it yet')}"
+
+
+def _is_stopped(cluster: Manifest) -> bool:
+    return bool(at(cluster, "metadata", "annotations", HIBERNATION) == "on")
+
+
+WORKLOAD = Workload(
+    MAIN,
+    build,
+    observe,
+    Stopping({MAIN: _hibernate, BACKUP_SCHEDULE: _pause}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=True),
+)

@@ -1,7 +1,6 @@
 """VectorDatabase with engine qdrant -> a StatefulSet, two Services and a Secret; no operator is needed.
 
-Settings are Qdrant's defaults for new collections (its config/config.yaml, read 2026-12): a collection made with
-settings of its own overrides them.
+Not in charge of what is in a pod (``qdrant_pod``).
 """
 
 import base64
@@ -9,30 +8,22 @@ import hashlib
 import secrets
 
 from composition_function import naming, objects
-from composition_function.contract import Composed, Manifest, Request, at, text
-from composition_function.sizing import copies, disk_gib_per_instance, instances, memory_mib_per_instance
-from composition_function.workloads import Built, all_ready
+from composition_function.contract import Composed, Manifest, Request, at
+from composition_function.qdrant_pod import DATA, GRPC_PORT, HTTP_PORT, KEY, PEER_PORT, labels_of, name_of, pod_spec
+from composition_function.sizing import disk_gib_per_instance, instances
+from composition_function.suspension import Stopping
+from composition_function.workloads import Built, Workload, all_ready
 
 MAIN = "qdrant"
-IMAGE = "qdrant/qdrant:v1.15.4-unprivileged"
-HTTP_PORT = 6333
-GRPC_PORT = 6334
-PEER_PORT = 6335
-USER = 1000  # of the unprivileged image
-# The names of pods and of their revisions are labels of at most 63 characters, and get up to 11 more.
-NAME_MAX = 50
-DATA = "storage"
-KEY = "api-key"
 
 READY_WHEN = (
     "has(object.status) && has(object.status.readyReplicas) && object.status.readyReplicas >= object.spec.replicas && "
     "(!has(object.status.observedGeneration) || object.status.observedGeneration >= object.metadata.generation)"
 )
-# How each precision is kept in memory when a collection doesn't say otherwise. The full vectors stay on disk.
-QUANTIZATION = {
-    "int8": {"SCALAR__TYPE": "int8", "SCALAR__ALWAYS_RAM": "true"},
-    "binary": {"BINARY__ALWAYS_RAM": "true"},
-}
+STOPPED_WHEN = (
+    "has(object.status) && has(object.status.replicas) && object.status.replicas == 0 && "
+    "(!has(object.status.observedGeneration) || object.status.observedGeneration >= object.metadata.generation)"
+)
 
 
 def build(request: Request, target: objects.Target) -> Built:
@@ -64,39 +55,31 @@ def api_key(request: Request) -> str:
     return secrets.token_urlsafe(32)
 
 
-def _name(composite: Manifest) -> str:
-    return naming.short(composite["metadata"]["name"], NAME_MAX)
-
-
 def _service_name(composite: Manifest) -> str:
     """Never the bare name: another database could be called like this one's peers."""
-    return f"{_name(composite)}-qdrant"
-
-
-def _labels(composite: Manifest) -> Manifest:
-    return {"app.kubernetes.io/name": "qdrant", "app.kubernetes.io/instance": _name(composite)}
+    return f"{name_of(composite)}-qdrant"
 
 
 def _metadata(composite: Manifest, name: str) -> Manifest:
     meta = objects.metadata(composite, name)
-    return {**meta, "labels": {**meta.get("labels", {}), **_labels(composite)}}
+    return {**meta, "labels": {**meta.get("labels", {}), **labels_of(composite)}}
 
 
 def _stateful_set(composite: Manifest, key: str) -> Manifest:
     replicas = instances(composite)
     spec: Manifest = {
         "replicas": replicas,
-        "serviceName": f"{_name(composite)}-peers",
+        "serviceName": f"{name_of(composite)}-peers",
         # Peers find each other through the first, which must not wait for the others.
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": _labels(composite)},
+        "selector": {"matchLabels": labels_of(composite)},
         "template": {
             "metadata": {
-                "labels": _metadata(composite, _name(composite))["labels"],
+                "labels": _metadata(composite, name_of(composite))["labels"],
                 # Another key restarts the pods; they read it only at start.
                 "annotations": {f"{objects.GROUP}/api-key-hash": hashlib.sha256(key.encode()).hexdigest()[:16]},
             },
-            "spec": _pod(composite, replicas),
+            "spec": pod_spec(composite, replicas),
         },
         "volumeClaimTemplates": [
             {
@@ -111,93 +94,18 @@ def _stateful_set(composite: Manifest, key: str) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": _metadata(composite, _name(composite)),
+        "metadata": _metadata(composite, name_of(composite)),
         "spec": spec,
     }
-
-
-def _pod(composite: Manifest, replicas: int) -> Manifest:
-    pod: Manifest = {
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "automountServiceAccountToken": False,
-        "containers": [_container(composite, replicas)],
-    }
-    if replicas > 1:
-        pod["topologySpreadConstraints"] = [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": _labels(composite)},
-            }
-        ]
-    return pod
-
-
-def _container(composite: Manifest, replicas: int) -> Manifest:
-    memory = {"memory": f"{memory_mib_per_instance(composite)}Mi"}
-    container: Manifest = {
-        "name": "qdrant",
-        "image": IMAGE,
-        "env": _environment(composite, replicas),
-        "ports": [
-            {"name": "http", "containerPort": HTTP_PORT},
-            {"name": "grpc", "containerPort": GRPC_PORT},
-            {"name": "peer", "containerPort": PEER_PORT},
-        ],
-        "resources": {"requests": memory, "limits": dict(memory)},
-        "startupProbe": _probe("/readyz", failures=60),
-        "readinessProbe": _probe("/readyz", failures=3),
-        "livenessProbe": _probe("/livez", failures=6),
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": DATA, "mountPath": "/qdrant/storage"}],
-    }
-    if replicas > 1:
-        first = f"http://{_name(composite)}-0.{_name(composite)}-peers:{PEER_PORT}"
-        container["command"] = ["/bin/sh", "-c", _START, "start", first, f"{_name(composite)}-peers"]
-    return container
-
-
-# The first pod starts the cluster, the others join it. All that varies comes as an argument, nothing is pasted in.
-_START = (
-    'case "$HOSTNAME" in *-0) exec ./entrypoint.sh --uri "$1" ;; '
-    f'*) exec ./entrypoint.sh --bootstrap "$1" --uri "http://$HOSTNAME.$2:{PEER_PORT}" ;; esac'
-)
-
-
-def _probe(path: str, failures: int) -> Manifest:
-    return {"httpGet": {"path": path, "port": HTTP_PORT}, "periodSeconds": 5, "failureThreshold": failures}
-
-
-def _environment(composite: Manifest, replicas: int) -> list[Manifest]:
-    settings = {
-        "QDRANT__STORAGE__SNAPSHOTS_PATH": "/qdrant/storage/snapshots",
-        "QDRANT__TELEMETRY_DISABLED": "true",
-    }
-    if replicas > 1:
-        settings["QDRANT__CLUSTER__ENABLED"] = "true"
-        settings["QDRANT__STORAGE__COLLECTION__REPLICATION_FACTOR"] = str(copies(composite))
-    for name, value in QUANTIZATION.get(text(composite, "spec", "precision"), {}).items():
-        settings[f"QDRANT__STORAGE__COLLECTION__QUANTIZATION__{name}"] = value
-    key = {"name": f"{_name(composite)}-key", "key": KEY}
-    return [
-        *({"name": name, "value": value} for name, value in settings.items()),
-        {"name": "QDRANT__SERVICE__API_KEY", "valueFrom": {"secretKeyRef": key}},
-    ]
 
 
 def _service(composite: Manifest, *, headless: bool) -> Manifest:
     """The Service that clients use, or the headless one by which pods find each other before they are ready."""
     ports = {"http": HTTP_PORT, "grpc": GRPC_PORT}
-    spec: Manifest = {"selector": _labels(composite)}
+    spec: Manifest = {"selector": labels_of(composite)}
     name = _service_name(composite)
     if headless:
-        name = f"{_name(composite)}-peers"
+        name = f"{name_of(composite)}-peers"
         ports["peer"] = PEER_PORT
         spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
     spec["ports"] = [{"name": port, "port": number, "targetPort": port} for port, number in ports.items()]
@@ -213,7 +121,7 @@ def _remote_secret(composite: Manifest, key: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(composite, f"{_name(composite)}-key"),
+        "metadata": _metadata(composite, f"{name_of(composite)}-key"),
         "type": "Opaque",
         "data": {KEY: _encoded(key)},
     }
@@ -279,3 +187,31 @@ def _not_ready(stateful_set: Manifest) -> str | None:
         at(stateful_set, "spec", "replicas", default=1),
     )
     return None if ready >= wanted else f"{int(ready)} of {int(wanted)} Qdrant pods are ready"
+
+
+def _scale_to_zero(stateful_set: Manifest) -> None:
+    """The volumes stay: that is what a StatefulSet does when it is scaled, unless told otherwise (Kubernetes'
+    documentation, "PersistentVolumeClaim retention", read 2026-12-01)."""
+    stateful_set["spec"]["replicas"] = 0
+
+
+def _still_runs(stateful_set: Manifest) -> str | None:
+    generation = at(stateful_set, "metadata", "generation", default=0)
+    if at(stateful_set, "status", "observedGeneration", default=generation) < generation:
+        return "the StatefulSet's last update was not seen by its cluster yet"
+    left = at(stateful_set, "status", "replicas")
+    if left is None:
+        return "its cluster has not said how many pods there are"
+    return f"{int(left)} Qdrant pods are still there" if left else None
+
+
+def _is_stopped(stateful_set: Manifest) -> bool:
+    return bool(at(stateful_set, "spec", "replicas") == 0)
+
+
+WORKLOAD = Workload(
+    MAIN,
+    build,
+    observe,
+    Stopping({MAIN: _scale_to_zero}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=True),
+)

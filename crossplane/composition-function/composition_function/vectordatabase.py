@@ -16,6 +16,6 @@ def compose_database(request: Request) -> Outcome:
         raise SpecError(
             f"{describe(request.composite)}: /spec/engine is {name!r}; it must be one of {', '.join(sorted(ENGINES))}"
         )
-    outcome = compose(request, engine.MAIN, engine.build, engine.observe)
+    outcome = compose(request, engine.WORKLOAD)
     outcome.status["memoryGiB"] = memory_gib(request.composite)
     return outcome

@@ -7,7 +7,7 @@ the status come from the module of the kind.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from composition_function import fleet, objects
+from composition_function import fleet, objects, suspension
 from composition_function.contract import (
     TTL_NEXT_STEP,
     TTL_PENDING,
@@ -22,6 +22,7 @@ from composition_function.contract import (
     describe,
     text,
 )
+from composition_function.needs import suspended
 from composition_function.placement import place
 from composition_function.slots import Placement, Slot, Step
 
@@ -35,39 +36,51 @@ class Built:
     status: Manifest = field(default_factory=dict)
 
 
-Build = Callable[[Request, objects.Target], Built]
-Observe = Callable[[Request], Manifest]
+@dataclass(frozen=True)
+class Workload:
+    """What a kind brings along. ``main`` is the key of the composed resource that stands for the workload; ``build``
+    composes in a bound slot; ``observe`` gives the status of what runs, for a claim that has to stay as it was."""
+
+    main: str
+    build: Callable[[Request, objects.Target], Built]
+    observe: Callable[[Request], Manifest]
+    stopping: suspension.Stopping
 
 
-def compose(request: Request, main: str, build: Build, observe: Observe) -> Outcome:
-    """Place the claim; once its slot is bound, ``build`` its resources.
-
-    ``main`` is the key of the composed resource that stands for the workload. ``observe`` gives the status of what
-    runs, for a claim that has to stay as it was.
-    """
+def compose(request: Request, workload: Workload) -> Outcome:
+    """Place the claim; once its slot is bound, build its resources. A claim that is to be suspended is stopped."""
     if at(request.composite, "metadata", "deletionTimestamp"):
         return _leave_alone(request)
-    placement, complaints = _place(request, main)
+    if suspended(request.composite):
+        return suspension.compose(request, workload.main, workload.stopping, workload.observe(request))
+    outcome = _run(request, workload)
+    outcome.conditions.append(suspension.NOT_SUSPENDED)
+    return outcome
+
+
+def _run(request: Request, workload: Workload) -> Outcome:
+    placement, complaints = _place(request, workload.main)
+    left = _left(placement, request.observed.get(workload.main))
     outcome = Outcome(status={"placement": _status(request.composite, placement)}, warnings=complaints)
-    outcome.conditions.append(_placed(request, placement))
-    if placement.step is not Step.BOUND or placement.slot is None:
+    outcome.conditions.append(_placed(request, placement, left))
+    if placement.step is not Step.BOUND or placement.slot is None or left is not None:
         outcome.conditions.append(Condition("WorkloadReady", False, "NotComposed", "it has no slot to run in yet"))
         outcome.ttl = TTL_PENDING if placement.step is Step.REFUSED else TTL_NEXT_STEP
         return outcome
     if placement.held_back:
         outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
-        outcome.status |= observe(request)
+        outcome.status |= workload.observe(request)
         outcome.conditions.append(Condition("WorkloadReady", False, "HeldBack", "it runs as it was before the change"))
         outcome.ttl = TTL_PENDING
         return outcome
-    _compose_in(placement.slot, request, build, outcome)
+    _compose_in(placement.slot, request, workload, outcome)
     return outcome
 
 
-def _compose_in(slot: Slot, request: Request, build: Build, outcome: Outcome) -> None:
+def _compose_in(slot: Slot, request: Request, workload: Workload, outcome: Outcome) -> None:
     """Fill the outcome with what the kind makes of a bound slot."""
     need = fleet.read_claim(request.composite).need
-    built = build(request, objects.Target(slot, _provider_config(request, slot.cluster), need.units))
+    built = workload.build(request, objects.Target(slot, _provider_config(request, slot.cluster), need.units))
     waiting_for = built.waiting_for
     if waiting_for is None and "endpoint" not in built.status:
         # Its parts become ready one by one; without an address it is of use to nobody yet.
@@ -100,6 +113,13 @@ def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
     return placement, claim_complaints + cluster_complaints
 
 
+def _left(placement: Placement, observed: Manifest | None) -> Slot | None:
+    """A slot that the claim has left and where its workload still is. Objects keep their names when a claim moves, so
+    that one has to go first: pointed at another cluster, an Object would forget what it made on the first."""
+    left = objects.slot_of(observed)
+    return left if placement.step is Step.BOUND and left != placement.slot else None
+
+
 def _provider_config(request: Request, cluster: str) -> str:
     for item in request.required[fleet.CLUSTERS.name]:
         if at(item, "metadata", "name") == cluster:
@@ -120,11 +140,15 @@ def _status(composite: Manifest, placement: Placement) -> Manifest:
     return slot | region | {"reasons": reasons}
 
 
-def _placed(request: Request, placement: Placement) -> Condition:
+def _placed(request: Request, placement: Placement, left: Slot | None) -> Condition:
     """The ``Placed`` condition; its message says per cluster why, and what to do."""
     if placement.step is Step.REFUSED:
         return Condition("Placed", False, *_refused(request, placement))
     where = f"{placement.slot.cluster}/{placement.slot.pool}" if placement.slot else "?"
+    if left is not None:
+        return Condition(
+            "Placed", False, "Waiting", f"holds {where}; composed next, once it is gone from {left.cluster}"
+        )
     if placement.held_back:
         return Condition("Placed", False, "HeldBack", placement.held_back)
     if placement.step is Step.BOUND:

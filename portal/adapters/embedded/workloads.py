@@ -18,6 +18,8 @@ _NO_IMAGE = (
     "ImagePullBackOff: Back-off pulling image: rpc error: code = NotFound desc = failed to pull and unpack image"
 )
 _WAITING = "nothing was reported yet"
+_HIBERNATION = "cnpg.io/hibernation"  # annotation and condition
+_NOT_HEALTHY = "Waiting for the cluster to be healthy before proceeding with hibernation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Workload:
     @property
     def namespace(self) -> str:
         return str(self.manifest.get("metadata", {}).get("namespace", "default"))
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        return self.manifest.get("metadata", {}).get("annotations") or {}
 
     @property
     def generation(self) -> int:
@@ -68,6 +74,10 @@ def _llm_inference_service(workload: Workload) -> Reported:
     names = ("WorkloadsReady", "RouterReady", "Ready")
     base = {"observedGeneration": workload.generation}
     combined = _condition(workload, "PresetsCombined", "True")
+    if workload.annotations.get("serving.kserve.io/stop") == "true" and workload.outcome != "hang":
+        # Its Deployment is deleted at once, whether that had come up or not.
+        stopped = [_condition(workload, name, "False", "Stopped", "Service is stopped") for name in names]
+        return Reported({**base, "conditions": [combined, *stopped]}, True)
     if workload.outcome == "hang":
         unknown = [_condition(workload, name, "Unknown", "Progressing", _WAITING) for name in names]
         return Reported({**base, "conditions": [combined, *unknown]}, False, _WAITING)
@@ -90,13 +100,16 @@ def _cnpg_cluster(workload: Workload) -> Reported:
     instances = int(workload.manifest.get("spec", {}).get("instances", 1))
     name = workload.name
     base: dict[str, Any] = {"instances": instances, "readyInstances": 0}
+    hibernates = workload.annotations.get(_HIBERNATION) == "on"
     if workload.outcome != "ok":
         why = _NO_MEMORY if workload.outcome == "fail" else _WAITING
-        waiting = _condition(workload, "Ready", "False", "ClusterIsNotReady", "Cluster Is Not Ready")
+        conditions = [_condition(workload, "Ready", "False", "ClusterIsNotReady", "Cluster Is Not Ready")]
+        if hibernates:
+            conditions.append(_condition(workload, _HIBERNATION, "False", "WaitingForHealthy", _NOT_HEALTHY))
         return Reported(
-            {**base, "phase": "Setting up primary", "phaseReason": why, "conditions": [waiting]}, False, why
+            {**base, "phase": "Setting up primary", "phaseReason": why, "conditions": conditions}, False, why
         )
-    healthy = {
+    healthy: dict[str, Any] = {
         "phase": "Cluster in healthy state",
         "readyInstances": instances,
         "currentPrimary": f"{name}-1",
@@ -105,6 +118,9 @@ def _cnpg_cluster(workload: Workload) -> Reported:
         "readService": f"{name}-r",
         "conditions": [_condition(workload, "Ready", "True", "ClusterIsReady", "Cluster is Ready")],
     }
+    if hibernates:
+        asleep = _condition(workload, _HIBERNATION, "True", "Hibernated", "Cluster has been hibernated")
+        healthy |= {"readyInstances": 0, "conditions": [*healthy["conditions"], asleep]}
     return Reported({**base, **healthy}, True)
 
 

@@ -18,6 +18,10 @@ PHASE_HEALTHY = "Cluster in healthy state"
 PHASE_FIRST = "Setting up primary"
 
 
+_PARTS = ("WorkloadsReady", "RouterReady", "Ready")  # conditions of an LLMInferenceService
+_HIBERNATION = "cnpg.io/hibernation"  # annotation and condition of a CloudNativePG cluster
+
+
 @dataclass(frozen=True)
 class Workload:
     """A kind that the actor plays the operator of."""
@@ -31,8 +35,9 @@ def _llm_inference_service(found: Mapping[str, Any], cluster: str, fails: bool, 
     """KServe v0.20.0, pkg/apis/serving/v1alpha2/llm_inference_service_lifecycle.go (read 2026-12-01): Ready rolls up
     WorkloadsReady and RouterReady; `addresses` is filled, `address` never."""
     meta, spec = found["metadata"], found.get("spec", {})
-    broken = [("WorkloadsReady", False), ("RouterReady", True), ("Ready", False)]
-    states = broken if fails else [(kind, True) for kind, _ in broken]
+    if meta.get("annotations", {}).get("serving.kserve.io/stop") == "true":
+        return _stopped(found, now)
+    states = [(kind, kind == "RouterReady" or not fails) for kind in _PARTS]
     report: Report = {
         "observedGeneration": meta["generation"],
         "conditions": [
@@ -49,12 +54,24 @@ def _llm_inference_service(found: Mapping[str, Any], cluster: str, fails: bool, 
     return report
 
 
+def _stopped(found: Mapping[str, Any], now: str) -> Report:
+    """Its Deployment is deleted at once, whether that had come up or not; the url stays where it was."""
+    conditions = [_condition(found, kind, False, "Stopped", f"Service is stopped ({NOTE})", now) for kind in _PARTS]
+    observed = found["metadata"]["generation"]
+    return {"observedGeneration": observed, "conditions": conditions, "workloads": None, "addresses": None}
+
+
 def _cnpg_cluster(found: Mapping[str, Any], cluster: str, fails: bool, now: str) -> Report:
     """CloudNativePG v1.30.0, api/v1/cluster_types.go (read 2026-12-01): the phase is a sentence."""
     name, instances = found["metadata"]["name"], found["spec"].get("instances", 1)
     reason = "ClusterIsNotReady" if fails else "ClusterIsReady"
-    condition = _condition(found, "Ready", not fails, reason, FAILED if fails else NOTE, now)
-    report: Report = {"instances": instances, "readyInstances": 0 if fails else instances, "conditions": [condition]}
+    conditions = [_condition(found, "Ready", not fails, reason, FAILED if fails else NOTE, now)]
+    hibernates = found["metadata"].get("annotations", {}).get(_HIBERNATION) == "on"
+    if hibernates:
+        asleep = "WaitingForHealthy" if fails else "Hibernated"
+        conditions.append(_condition(found, _HIBERNATION, not fails, asleep, NOTE, now))
+    ready = 0 if fails or hibernates else instances
+    report: Report = {"instances": instances, "readyInstances": ready, "conditions": conditions}
     if fails:
         return report | {"phase": PHASE_FIRST, "phaseReason": FAILED}
     services = {"writeService": f"{name}-rw", "readService": f"{name}-r"}
