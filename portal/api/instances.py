@@ -22,11 +22,10 @@ from portal.api.decision_shapes import moment, money
 from portal.api.door import Door
 from portal.api.schemas import instances as described
 from portal.domain.lifecycle import InstancePhase
-from portal.models import Commitment
 from portal.rendering.claim import claim_yaml
 from portal.services import access
 from portal.services.errors import NotFound
-from portal.services.instances import endpoint_at
+from portal.services.instances import committed_by, endpoint_at
 
 FIELDS = (
     "id",
@@ -70,7 +69,7 @@ class InstanceDetail(Door):
     @extend_schema(**described.READ)
     def get(self, request: HttpRequest, instance_id: uuid.UUID) -> Response:
         filters.read(request, ())
-        rows = access.visible_instances(self.actor).filter(pk=instance_id).values(*FIELDS, "claim", "composed")
+        rows = access.visible_instances(self.actor).filter(pk=instance_id).values(*FIELDS, "claim", "composed", "drift")
         row = rows.first()
         if row is None:
             raise NotFound("instance", instance_id)
@@ -94,6 +93,7 @@ def _summary(row: Row, monthly: tuple[Decimal, str] | None) -> dict[str, Any]:
         "phase": row["phase"],
         "message": row["message"],
         "since": moment(row["since"]),
+        **_judged(row["observed"]),
         "spec": row["spec"],
         "endpoint": endpoint_at(row["document_id"], row["observed"]),
         "monthly": {"amount": money(monthly[0]), "currency": monthly[1]} if monthly else None,
@@ -107,9 +107,21 @@ def _summary(row: Row, monthly: tuple[Decimal, str] | None) -> dict[str, Any]:
     }
 
 
+def _judged(observed: dict[str, Any]) -> dict[str, Any]:
+    """What was made of the claim's conditions; nothing before it was seen."""
+    return {
+        "condition": observed.get("condition"),
+        "conditionSince": observed.get("since"),
+        "advice": observed.get("advice", ""),
+        "typicalSeconds": observed.get("typical"),
+    }
+
+
 def _details(row: Row) -> dict[str, Any]:
     return {
         "status": row["observed"].get("status", {}),
+        "events": row["observed"].get("events", []),
+        "drift": row["drift"],
         "claim": row["claim"],
         "claimYaml": claim_yaml(row["claim"]) if row["claim"] is not None else None,
         "composed": [
@@ -128,11 +140,7 @@ def _details(row: Row) -> dict[str, Any]:
 
 def _monthly(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[Decimal, str]]:
     """What each commits per month; nothing for one whose price is unknown or that holds nothing any more."""
-    rows = Commitment.objects.filter(instance__in=ids, released=False).order_by("id")
-    return {
-        instance: (monthly, currency)
-        for instance, monthly, currency in rows.values_list("instance_id", "monthly", "currency")
-    }
+    return {instance: (row.monthly, row.currency) for instance, row in committed_by(ids).items()}
 
 
 @lru_cache(maxsize=64)

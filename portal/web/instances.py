@@ -18,7 +18,7 @@ from portal.rendering.claim import claim_yaml
 from portal.services import loading
 from portal.services.access import Actor, instance_for, own_team_ids, visible_requests
 from portal.services.instances import endpoint_of, monthly_of
-from portal.web import drafts, figures, timeline
+from portal.web import drafts, figures, status, timeline
 from portal.web.doors import page, show
 from portal.web.forms import delete_form
 from portal.web.lists import request_rows
@@ -30,12 +30,12 @@ SETTLED = {InstancePhase.READY.value, InstancePhase.GONE.value, InstancePhase.SU
 @page("GET")
 def instance(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> HttpResponse:
     found = instance_for(acting, instance_id)
-    events = AuditEvent.objects.filter(instance=found).select_related("actor")
-    last = events.order_by("-id").first()
-    mark = f"{found.phase}-{last.pk if last else 0}"
+    audited = AuditEvent.objects.filter(instance=found).select_related("actor")
+    last = audited.order_by("-id").first()
+    mark = status.mark(found, last.pk if last else 0)
     if request.headers.get("HX-Request") and request.GET.get("seen") == mark:
         return HttpResponse(status=204)
-    shown = page_of(request, events.order_by("-id"), 25, "events")
+    shown = page_of(request, audited.order_by("-id"), 25, "events")
     related = visible_requests(acting).filter(instance=found).select_related("team", "environment", "requester")
     asked = page_of(request, related.order_by("-created_at", "-id"), 10, "requests")
     context = {
@@ -72,13 +72,14 @@ def _observed(found: Instance) -> dict[str, Any]:
     commitment = monthly_of(found)
     offering = loading.offering(found.document)
     composed = [{**each, "yaml": strict_yaml.dump(each.get("manifest") or {})} for each in found.composed]
-    status = found.observed.get("status") or {}
+    reported = found.observed.get("status") or {}
     return {
         "offering": offering,
         "endpoint": endpoint_of(found),
         "composed": composed,
-        "conditions": _conditions(status),
-        "status_yaml": strict_yaml.dump({key: value for key, value in status.items() if key != "conditions"}),
+        "conditions": _conditions(reported),
+        "status_yaml": strict_yaml.dump({key: value for key, value in reported.items() if key != "conditions"}),
+        **status.shown(found),
         "claim_yaml": claim_yaml(found.claim) if found.claim else "",
         "leaves": figures.leaves(figures.in_order(found.spec, offering.spec_schema)),
         "monthly": f"{figures.money(commitment.monthly)} {commitment.currency}" if commitment else "",

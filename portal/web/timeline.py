@@ -101,6 +101,18 @@ def _quota(data: Data) -> str:
     return f"set quota {data.get('dimension')} of {data.get('team')} to {data.get('limit')}; {was}"
 
 
+def _fields(data: Data, values: bool = True) -> str:
+    """Fields of a drift: `/spec/replicas/max to 4 (kubectl-edit)`."""
+    rows = [row for row in data.get("fields") or [] if isinstance(row, dict)]
+    told = [
+        f"{row.get('field')} to {row.get('live')} ({row.get('manager') or 'nobody says who'})"
+        if values
+        else f"{row.get('field')}"
+        for row in rows
+    ]
+    return ", ".join(told) or "nothing"
+
+
 def _activated(data: Data) -> str:
     return f"activated {data.get('name')}, version {str(data.get('digest'))[:12]}"
 
@@ -120,6 +132,12 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "vote.cast": _vote,
     "claim.apply": lambda data: f"applied the claim {data.get('namespace')}/{data.get('name')}",
     "claim.delete": lambda data: "asked the control plane to delete the claim",
+    "claim.deleted_by_others": lambda data: f"saw that somebody other than the portal deleted {data.get('claim')}",
+    "drift.seen": lambda data: f"saw that others set {_fields(data)}",
+    "drift.ended": lambda data: f"saw {_fields(data, values=False)} as approved again",
+    "drift.ask": lambda data: f"asked for an approval of what others set: {_fields(data)}",
+    "drift.take_back": lambda data: f"took back what others set: {_fields(data)}",
+    "drift.take_back_failed": lambda data: f"could not take back what others set: {data.get('message')}",
     "instance.create": lambda data: f"recorded the instance {data.get('name')}",
     "instance.phase": _phase,
     "catalog.publish": lambda data: f"{'took it out of' if data.get('removed') else 'wrote its entry in'} the catalog",

@@ -81,6 +81,11 @@ class AnyObjectOrNull(serializers.JSONField):
     """The same, or null."""
 
 
+@extend_schema_field({})
+class AnyValue(serializers.JSONField):
+    """Any JSON value."""
+
+
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
 class Labels(serializers.JSONField):
     """Texts by name."""

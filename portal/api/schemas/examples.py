@@ -153,6 +153,10 @@ INSTANCE_SUMMARY: Json = {
     "phase": "Ready",
     "message": "",
     "since": "2026-06-01T11:02:00Z",
+    "condition": "Ready",
+    "conditionSince": "2026-06-01T11:02:00Z",
+    "advice": "",
+    "typicalSeconds": None,
     "spec": SPEC,
     "endpoint": {"url": "https://ranking.notebooks.example.org"},
     "monthly": {"amount": "584.00", "currency": "EUR"},
@@ -177,6 +181,26 @@ INSTANCE: Json = {
             "name": "ranking",
             "ready": True,
             "message": "",
+        }
+    ],
+    "events": [
+        {
+            "type": "Warning",
+            "reason": "FailedScheduling",
+            "message": "no node has an L4 free",
+            "about": "Pod ranking-0",
+            "count": 3,
+            "lastSeen": "2026-06-01T11:00:00Z",
+        }
+    ],
+    "drift": [
+        {
+            "field": "/spec/idleHours",
+            "approved": 8,
+            "live": 72,
+            "manager": "kubectl-edit",
+            "at": "2026-06-01T12:00:00Z",
+            "metered": False,
         }
     ],
 }

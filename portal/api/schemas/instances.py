@@ -8,9 +8,11 @@ from portal.api.schemas import examples
 from portal.api.schemas.common import (
     AnyObject,
     AnyObjectOrNull,
+    AnyValue,
     Endpoint,
     amount,
     example,
+    number,
     operation,
     page_example,
     page_of,
@@ -33,8 +35,17 @@ SUMMARY = dict(
     offering=text(),
     offeringDigest=text(),
     phase=text(choices=[phase.value for phase in InstancePhase]),
-    message=text(help_text="Why it is in this phase, and what to do"),
-    since=time(),
+    message=text(help_text="Why it is in this phase"),
+    since=time(help_text="Of this phase"),
+    condition=text(null=True, help_text="Which condition of the claim says so; null: none does"),
+    conditionSince=time(null=True, help_text="When that condition changed last, by its own word"),
+    advice=text(help_text="Who must do what; empty: nobody anything"),
+    typicalSeconds=shape(
+        "TypicalSeconds",
+        median=serializers.FloatField(help_text="Half of them took at most that long"),
+        p95=serializers.FloatField(help_text="95 of 100 took at most that long"),
+        count=number(help_text="How many of the last 100 there are"),
+    )(allow_null=True, help_text="What this phase took of this offering; null: too few to tell, or it doesn't end"),
     spec=AnyObject(),
     endpoint=Endpoint(),
     monthly=shape("Monthly", amount=amount(), currency=text())(allow_null=True),
@@ -52,6 +63,24 @@ Composed = shape(
     ready=serializers.BooleanField(allow_null=True, help_text="null: it does not say"),
     message=text(),
 )
+Event = shape(
+    "ExplainingEvent",
+    type=text(help_text="Normal or Warning"),
+    reason=text(),
+    message=text(),
+    about=text(help_text="Kind and name of the object that it is about"),
+    count=number(),
+    lastSeen=time(null=True),
+)
+DriftedField = shape(
+    "DriftedField",
+    field=text(help_text="JSON pointer into the claim"),
+    approved=AnyValue(help_text="null: it was not set"),
+    live=AnyValue(help_text="null: it is not set any more"),
+    manager=text(help_text="Who set it; empty: nobody says so"),
+    at=time(null=True),
+    metered=serializers.BooleanField(help_text="Quota or price depend on it"),
+)
 InstanceSummary = shape("InstanceSummary", **SUMMARY)
 Instance = shape(
     "Instance",
@@ -60,6 +89,8 @@ Instance = shape(
     claim=AnyObjectOrNull(),
     claimYaml=text(null=True),
     composed=Composed(many=True),
+    events=Event(many=True, help_text="The Events that explain, newest first, also those that have expired since"),
+    drift=DriftedField(many=True, help_text="What others than the portal have set to another value than was approved"),
 )
 LIST = operation(
     "listInstances",
