@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.adapters import control_plane
+from portal.adapters.composed import without_secrets
 from portal.adapters.embedded import queue, store
 from portal.adapters.embedded.conditions import Condition, merged
 from portal.adapters.embedded.deliver import apply_object
-from portal.adapters.embedded.manifests import without_secrets
 from portal.models.embedded import EmbeddedChange, EmbeddedObject, EmbeddedSequence, EmbeddedWork
 from portal.ports import ControlPlane, RetryableError, TerminalError
 from tests.adapters.widgets import KINDS, SHELF_XRD, WIDGET_XRD, composition, ref, shelf, widget
@@ -197,11 +198,14 @@ class TestStore:
             with connection.cursor() as cursor:
                 cursor.execute("ALTER TABLE embedded_away RENAME TO embedded_object")
 
-    def test_the_registry(self, settings: Any) -> None:
-        assert control_plane("dev").name == "dev"
-        settings.CONTROL_PLANE = "elsewhere"
-        with pytest.raises(ValueError, match="elsewhere"):
-            control_plane("dev")
+    def test_the_registry(self, settings: Any, tmp_path: Path) -> None:
+        settings.CONTROL_PLANES = {"prod": f"{tmp_path}/prod.yaml#admin", "here": "in-cluster"}
+        assert control_plane("embedded").label.startswith("embedded")
+        assert control_plane("prod").label.startswith("prod")  # nothing is read before it is used
+        assert control_plane("prod") is control_plane("prod")
+        assert control_plane("here").name == "here"
+        with pytest.raises(ValueError, match="embedded, here, prod"):
+            control_plane("elsewhere")
 
 
 BAD_OBJECTS: list[tuple[str, dict[str, Any], str]] = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from portal.adapters.embedded import admission, revisions, store
+from portal.adapters.embedded.manifests import manifest_of
 from portal.adapters.embedded.names import (
     COMPOSITE_FINALIZER,
     COMPOSITION,
@@ -21,7 +22,7 @@ from portal.adapters.embedded.names import (
     split_api_version,
 )
 from portal.models.embedded import EmbeddedCompositionRevision, EmbeddedObject
-from portal.ports import Applied, ClaimRef, RetryableError, TerminalError
+from portal.ports import Applied, ClaimRef, DryRun, RetryableError, TerminalError
 
 
 def ensure_namespace(namespace: str, create: bool, labels: dict[str, str]) -> None:
@@ -50,24 +51,51 @@ def composition_revision(composition: str) -> str:
 
 
 def apply_claim(claim: dict[str, Any]) -> Applied:
-    """See ports.Deliver: the portal's claims, which carry an instance label and live in a namespace."""
+    """See ports.Deliver: the portal's claims, which carry an instance label and live in a namespace. Nobody else sets
+    fields here, so there is nothing to force."""
     kind, namespace, name = admission.identity(claim)
-    instance = claim["metadata"].get("labels", {}).get(INSTANCE_LABEL)
-    if not instance:
+    body = _admitted(claim)
+    with store.writing() as writer:
+        existing = _ours(claim, store.find(kind, namespace, name))
+        return _applied(_put(writer, claim, body, existing, PORTAL_MANAGER))
+
+
+def dry_run(claim: dict[str, Any]) -> DryRun:
+    """See ports.Deliver. Reads one state of the store, which may have another one by the time of an apply."""
+    kind, namespace, name = admission.identity(claim)
+    body = _admitted(claim)
+    with store.reading():
+        existing = _ours(claim, store.find(kind, namespace, name))
+        live = None if existing is None else manifest_of(existing)
+    if existing is not None and existing.deletion_requested_at is not None:
+        raise _deleting(existing)
+    metadata = {**({} if live is None else live["metadata"]), **claim["metadata"]}
+    if existing is not None:
+        metadata["annotations"] = _annotations(existing, claim["metadata"].get("annotations", {}))
+    made = {"apiVersion": claim["apiVersion"], "kind": claim["kind"], "metadata": metadata, **body}
+    return DryRun({**made, "status": live["status"]} if live and "status" in live else made, live)
+
+
+def _admitted(claim: dict[str, Any]) -> dict[str, Any]:
+    if not claim["metadata"].get("labels", {}).get(INSTANCE_LABEL):
         raise TerminalError("claim-invalid", f"/metadata/labels: a claim carries the label {INSTANCE_LABEL}")
     with store.port_errors():
-        body = admission.admitted(claim)
-    with store.writing() as writer:
-        if not store.of_kind(NAMESPACE).filter(name=namespace).exists():
-            raise _namespace_missing(namespace)
-        existing = store.find(kind, namespace, name)
-        if existing is not None and existing.labels.get(INSTANCE_LABEL) != instance:
-            raise TerminalError(
-                "claim-name-taken",
-                f"{kind.kind} {name!r} in namespace {namespace!r} exists and belongs to somebody else (its label "
-                f"{INSTANCE_LABEL} is {existing.labels.get(INSTANCE_LABEL)!r}); choose another name or have it removed",
-            )
-        return _applied(_put(writer, claim, body, existing, PORTAL_MANAGER))
+        return admission.admitted(claim)
+
+
+def _ours(claim: dict[str, Any], existing: EmbeddedObject | None) -> EmbeddedObject | None:
+    """What is there under a claim's name, if it is this instance's and the namespace is there."""
+    metadata = claim["metadata"]
+    namespace, name, instance = metadata.get("namespace", ""), metadata["name"], metadata["labels"][INSTANCE_LABEL]
+    if not store.of_kind(NAMESPACE).filter(name=namespace).exists():
+        raise _namespace_missing(namespace)
+    if existing is not None and existing.labels.get(INSTANCE_LABEL) != instance:
+        raise TerminalError(
+            "claim-name-taken",
+            f"{claim['kind']} {name!r} in namespace {namespace!r} exists and belongs to somebody else (its label "
+            f"{INSTANCE_LABEL} is {existing.labels.get(INSTANCE_LABEL)!r}); choose another name or have it removed",
+        )
+    return existing
 
 
 def delete(ref: ClaimRef, uid: str | None) -> None:
@@ -117,12 +145,21 @@ def _put(
             row.finalizers = [COMPOSITE_FINALIZER]
         return writer.create(row)
     if existing.deletion_requested_at is not None:
-        raise RetryableError(
-            "claim-deleting", f"{kind.kind} {existing.name!r} is being deleted; apply again when it is gone"
-        )
-    kept = {key: value for key, value in existing.annotations.items() if key == SIMULATED_ANNOTATION}
-    writer.change(existing, labels=labels, annotations={**kept, **annotations}, body=body)
+        raise _deleting(existing)
+    writer.change(existing, labels=labels, annotations=_annotations(existing, annotations), body=body)
     return existing
+
+
+def _annotations(existing: EmbeddedObject, applied: dict[str, str]) -> dict[str, str]:
+    """An apply keeps what the control plane itself has noted."""
+    kept = {key: value for key, value in existing.annotations.items() if key == SIMULATED_ANNOTATION}
+    return {**kept, **applied}
+
+
+def _deleting(existing: EmbeddedObject) -> RetryableError:
+    return RetryableError(
+        "claim-deleting", f"{existing.kind} {existing.name!r} is being deleted; apply again when it is gone"
+    )
 
 
 def _group_and_kind(manifest: dict[str, Any]) -> tuple[str, str]:

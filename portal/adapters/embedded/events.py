@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterable
 
 from django.db.models import F
 
 from portal.adapters.embedded.functions import Result
-from portal.adapters.embedded.store import Writer
+from portal.adapters.embedded.store import Writer, port_errors
 from portal.models.embedded import EmbeddedEvent, EmbeddedObject
+from portal.ports import Explanation, ObservedClaim
 
 MAX_PER_OBJECT = 50
+_MOST_EXPLANATIONS = 20
 
 
 def record(writer: Writer, row: EmbeddedObject, results: Iterable[Result]) -> None:
@@ -23,6 +26,19 @@ def record(writer: Writer, row: EmbeddedObject, results: Iterable[Result]) -> No
 def warn(writer: Writer, row: EmbeddedObject, reason: str, message: str) -> None:
     """Keep one Warning."""
     _say(writer, row, "Warning", reason, message)
+
+
+def explanations(claim: ObservedClaim) -> tuple[Explanation, ...]:
+    """See ports.Observe."""
+    about = {uuid.UUID(claim.uid): f"{claim.ref.kind} {claim.ref.name}"}
+    with port_errors():
+        for row in EmbeddedObject.objects.filter(owner__uid=claim.uid):
+            about[row.uid] = f"{row.kind} {row.name}"
+        rows = list(EmbeddedEvent.objects.filter(object_uid__in=about).order_by("-last_at", "-id")[:_MOST_EXPLANATIONS])
+    return tuple(
+        Explanation(row.severity, row.reason, row.message, about[row.object_uid], row.count, row.last_at)
+        for row in rows
+    )
 
 
 def forget_old(writer: Writer) -> None:

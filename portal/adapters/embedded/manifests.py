@@ -6,15 +6,16 @@ Not in charge of: finding or writing rows (store).
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import Any
 
-from portal.adapters.embedded.names import join_api_version
+from portal.adapters.composed import readiness, without_secrets
+from portal.adapters.embedded.names import PORTAL_MANAGER, join_api_version
+from portal.domain.json_limits import pointer
 from portal.models.embedded import EmbeddedObject
-from portal.ports import ClaimRef, ComposedObject, ObservedClaim
+from portal.ports import ClaimRef, ComposedObject, FieldManager, ObservedClaim
 
 OUTSIDE_BODY = ("apiVersion", "kind", "metadata", "status")
-HIDDEN = "(hidden)"
-_SECRET_FIELDS = ("data", "stringData")
 
 
 def timestamp(at: dt.datetime) -> str:
@@ -81,7 +82,21 @@ def observed_claim(
         spec=manifest.get("spec", {}),
         status=manifest.get("status", {}),
         composed=composed,
+        managers=(_portal_alone(manifest.get("spec", {}), created_at),),
     )
+
+
+def _portal_alone(spec: dict[str, Any], at: dt.datetime) -> FieldManager:
+    """Who set which fields is not kept here: claims are the portal's."""
+    return FieldManager(PORTAL_MANAGER, "Apply", "", at, tuple(_leaves(spec, ("spec",))))
+
+
+def _leaves(value: Any, steps: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, (*steps, key))
+    else:
+        yield pointer(*steps)
 
 
 def composed_object(row: EmbeddedObject) -> ComposedObject:
@@ -96,28 +111,3 @@ def composed_object(row: EmbeddedObject) -> ComposedObject:
         message=message,
         manifest=without_secrets(manifest_of(row)),
     )
-
-
-def without_secrets(value: Any) -> Any:
-    """A manifest as people may see it: of every Secret in it, however deep, the keys remain and the values do not."""
-    if isinstance(value, list):
-        return [without_secrets(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    hides = _SECRET_FIELDS if value.get("kind") == "Secret" else ()
-    return {
-        key: dict.fromkeys(inner, HIDDEN) if key in hides and isinstance(inner, dict) else without_secrets(inner)
-        for key, inner in value.items()
-    }
-
-
-def readiness(status: dict[str, Any]) -> tuple[bool | None, str]:
-    """Whether the object says that it is ready (None: it does not say), and the message that goes with it."""
-    conditions = {condition.get("type"): condition for condition in status.get("conditions", ())}
-    ready, synced = conditions.get("Ready"), conditions.get("Synced")
-    if synced is not None and synced.get("status") == "False":
-        return False, synced.get("message") or ""
-    if ready is None:
-        return None, ""
-    verdict = {"True": True, "False": False}.get(str(ready.get("status")))
-    return verdict, ready.get("message") or ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from portal.adapters.embedded import deliver, observe
+from portal.adapters.embedded import deliver, events, observe
 from portal.adapters.embedded.keys import publish_approval_keys
 from portal.adapters.embedded.names import LABEL
-from portal.ports import Applied, ClaimEvent, ClaimRef, ObservedClaim
+from portal.ports import Applied, ClaimEvent, ClaimRef, DryRun, Explanation, FleetCluster, ObservedClaim
 
 
 class EmbeddedControlPlane:
@@ -27,8 +27,11 @@ class EmbeddedControlPlane:
     def composition_revision(self, composition: str) -> str:
         return deliver.composition_revision(composition)
 
-    def apply(self, claim: dict[str, Any]) -> Applied:
+    def apply(self, claim: dict[str, Any], *, force: bool = False) -> Applied:
         return deliver.apply_claim(claim)
+
+    def dry_run(self, claim: dict[str, Any]) -> DryRun:
+        return deliver.dry_run(claim)
 
     def publish_approval_keys(self, keys: dict[str, str]) -> None:
         publish_approval_keys(keys)
@@ -41,6 +44,12 @@ class EmbeddedControlPlane:
 
     def watch(self, kinds: list[ClaimRef], cursor: str, timeout: float) -> Iterator[ClaimEvent]:
         return observe.watch(kinds, cursor, timeout)
+
+    def explanations(self, claim: ObservedClaim) -> tuple[Explanation, ...]:
+        return events.explanations(claim)
+
+    def fleet(self) -> tuple[FleetCluster, ...]:
+        raise NotImplementedError
 
     # Last, because after it `list` no longer means the type in this class.
     def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:
