@@ -1,5 +1,6 @@
 """Suspended claims: stopped where they are, at zero only when that was seen, and what is given back meanwhile."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from composition_function import fleet, suspension
 from composition_function.contract import Condition, Outcome
 from composition_function.needs import need_of
 
+from portal.adapters.embedded.workloads import Workload as simulated_workload
+from portal.adapters.embedded.workloads import reported as simulated
+from portal.running.crossplane.reports import WORKLOADS
 from tests.crossplane.samples import MODEL, PGVECTOR, PRODUCTION, QDRANT, Manifest, Run, condition, example, schema
 from tests.crossplane.structural import errors, strict
 
@@ -259,3 +263,40 @@ def test_a_suspended_claim_that_is_deleted_stays_stopped_until_it_is_gone(name: 
     run.claim["metadata"]["deletionTimestamp"] = "2026-12-02T00:00:00Z"
     outcome = run.step()
     assert {k: c.manifest for k, c in outcome.resources.items()} == {k: c.manifest for k, c in before.resources.items()}
+
+
+def by_the_simulator(manifest: Manifest) -> Manifest:
+    """What the embedded control plane's simulator reports of a workload."""
+    return simulated(simulated_workload(manifest, "eu-west-1", "ok", "2026-12-01T12:00:00Z")).status
+
+
+def by_the_actor(manifest: Manifest) -> Manifest:
+    """What the actor on a real workload cluster reports of it."""
+    (workload,) = [each for each in WORKLOADS if each.kind == manifest["kind"]]
+    reported = workload.report(manifest, "eu-west-1", False, "2026-12-01T12:00:00Z")
+    return {key: value for key, value in reported.items() if value is not None}  # null takes a field away
+
+
+@pytest.mark.parametrize("player", [by_the_simulator, by_the_actor], ids=["simulator", "actor"])
+@KINDS
+def test_those_who_play_the_operators_stop_and_start_as_these_do(
+    name: str, player: Callable[[Manifest], Manifest]
+) -> None:
+    run = Run(example(name))
+    run.until_composed()
+
+    def play() -> Outcome:
+        if name == QDRANT:
+            run.report("service", {})
+        manifest = run.observed[MAIN[name]]["spec"]["forProvider"]["manifest"]
+        run.report(MAIN[name], player({**manifest, "metadata": {**manifest["metadata"], "generation": 1}}))
+        return run.step()
+
+    assert play().ready
+    for _ in range(2):
+        assert not suspend(run).ready
+        assert condition(play(), "Suspended").status
+        run.claim["spec"]["suspend"] = False
+        assert not run.step().ready
+        resumed = play()
+        assert (resumed.ready, condition(resumed, "Suspended").status) == (True, False)
