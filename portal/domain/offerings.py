@@ -71,6 +71,11 @@ class Offering(msgspec.Struct, frozen=True, eq=False):
         """group/version of the claims."""
         return f"{self.group}/{self.version}"
 
+    @property
+    def metering(self) -> tuple[tuple[str, str], ...]:
+        """What `measure` computes, as it is written: expressions over `spec` for (dimension, amount)."""
+        return tuple((dimension.expression, amount.expression) for dimension, amount in self._metering)
+
     def validate(self, spec: Any) -> list[Problem]:
         """Every problem of a spec, pointers relative to it; also when its quota, prices or regions can't be told."""
         problems = self._validator.validate(spec)

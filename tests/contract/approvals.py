@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from portal.rendering.approval_token import approval_payload, with_approval
+from portal.rendering.claim import facts_from_claim
 from portal.services.signing import VALID_FOR, signed
 from tests.contract.claims import claim_of, offering_named
 
@@ -25,11 +26,14 @@ PUBLIC_PEM = (
 )
 
 
-def approved(example: str, *, private: Ed25519PrivateKey = PRIVATE, kid: str = KID) -> dict[str, Any]:
+def approved(example: str) -> dict[str, Any]:
     """The claim of an example with its approval, as the portal delivers it."""
-    claim = claim_of(example)
-    offering = offering_named(example.split("/")[0])
-    spec = {key: value for key, value in claim["spec"].items() if key != "crossplane"}
-    ceilings = offering.measure(spec)
-    payload = approval_payload(claim, ceilings, ISSUED, ISSUED + VALID_FOR)
-    return with_approval(claim, signed(payload, kid, private), ceilings)
+    return approve(claim_of(example), ISSUED)
+
+
+def approve(claim: dict[str, Any], issued: dt.datetime) -> dict[str, Any]:
+    """A claim with an approval of what it says, in place of the one that it has."""
+    facts = facts_from_claim(claim)
+    ceilings = offering_named(facts.offering).measure(facts.spec)
+    payload = approval_payload(claim, ceilings, issued, issued + VALID_FOR)
+    return with_approval(claim, signed(payload, KID, PRIVATE), ceilings)
