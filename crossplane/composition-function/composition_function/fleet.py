@@ -65,7 +65,26 @@ def _pool(cluster: Manifest, pool: Manifest) -> Pool:
     )
 
 
+_READ: dict[str, tuple[str, Claim]] = {}
+_MANY = 20_000
+
+
 def read_claim(item: Manifest) -> Claim:
+    """A claim, each version of it only once. Raises SpecError."""
+    uid, version = at(item, "metadata", "uid"), at(item, "metadata", "resourceVersion")
+    if not uid or not version:
+        return _claim(item)
+    kept = _READ.get(uid)
+    if kept is not None and kept[0] == version:
+        return kept[1]
+    if len(_READ) > _MANY:
+        _READ.clear()
+    claim = _claim(item)
+    _READ[uid] = (version, claim)
+    return claim
+
+
+def _claim(item: Manifest) -> Claim:
     """A ModelDeployment or VectorDatabase. Bound is what its function wrote when it composed the workload."""
     cluster = at(item, "status", "placement", "cluster")
     pool = at(item, "status", "placement", "pool")

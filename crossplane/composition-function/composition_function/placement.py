@@ -111,18 +111,26 @@ def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluste
 def _choose(me: Claim, others: list[Claim], fleet: Mapping[str, Cluster]) -> Placement:
     """The emptiest slot that fits, after all older claims without a slot have chosen theirs."""
     room = room_left(fleet, others)
-    contenders = [other for other in others if other.held is None and not other.deleting and other.age < me.age]
-    ahead = 0
+    contenders = [other for other in others if _chooses_before(other, me)]
+    takers = 0
     for contender in sorted(contenders, key=lambda claim: claim.age):
+        if not room.any_free(me.need.resource):
+            break
         slot = _emptiest(contender.need, fleet, room)
         if slot is not None:
             room.take(slot, contender.need.units)
-            ahead += contender.need.resource == me.need.resource
+            takers += 1
     slot = _emptiest(me.need, fleet, room)
-    reasons = tuple(reason for name in sorted(fleet) for reason in _explain(me.need, fleet[name], room, slot, ahead))
+    reasons = tuple(reason for name in sorted(fleet) for reason in _explain(me.need, fleet[name], room, slot, takers))
     if slot is None:
-        return Placement(Step.REFUSED, None, None, reasons)
-    return Placement(Step.RESERVED, slot, fleet[slot.cluster].region, reasons)
+        return Placement(Step.REFUSED, None, None, reasons, ahead=len(contenders))
+    return Placement(Step.RESERVED, slot, fleet[slot.cluster].region, reasons, ahead=len(contenders))
+
+
+def _chooses_before(other: Claim, me: Claim) -> bool:
+    """Whether a claim without a slot wants what ``me`` wants, and is older."""
+    wants = other.held is None and not other.deleting and other.need.units > 0
+    return wants and other.need.resource == me.need.resource and other.age < me.age
 
 
 def _emptiest(need: Need, fleet: Mapping[str, Cluster], room: Room) -> Slot | None:

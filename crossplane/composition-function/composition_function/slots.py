@@ -128,6 +128,8 @@ class Placement:
     reasons: tuple[Reason, ...] = ()
     # What it may not do although it keeps its slot, in a sentence; see place().
     held_back: str | None = None
+    # How many older claims without a slot want the same resource and choose first.
+    ahead: int = 0
 
 
 @dataclass
@@ -135,6 +137,7 @@ class Room:
     """Units free per slot while contenders choose one after the other."""
 
     capacity: Mapping[Slot, int]
+    by_resource: Mapping[str, tuple[Slot, ...]]
     used: dict[Slot, int] = field(default_factory=dict)
 
     def take(self, slot: Slot, units: int) -> None:
@@ -143,10 +146,17 @@ class Room:
     def free(self, slot: Slot) -> int:
         return self.capacity.get(slot, 0) - self.used.get(slot, 0)
 
+    def any_free(self, resource: str) -> bool:
+        return any(self.free(slot) > 0 for slot in self.by_resource.get(resource, ()))
+
 
 def room_left(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> Room:
     """Units free once every holder has taken its maximum."""
-    room = Room({Slot(c.name, pool.name): pool.capacity for c in fleet.values() for pool in c.pools})
+    pools = [(Slot(cluster.name, pool.name), pool) for cluster in fleet.values() for pool in cluster.pools]
+    by_resource: dict[str, tuple[Slot, ...]] = {}
+    for slot, pool in pools:
+        by_resource[pool.resource] = (*by_resource.get(pool.resource, ()), slot)
+    room = Room({slot: pool.capacity for slot, pool in pools}, by_resource)
     for holder in holders:
         if holder.held is not None:
             room.take(holder.held, holder.need.units)
