@@ -18,11 +18,8 @@ import msgspec
 Outcome = Literal["Allowed", "NeedsApproval", "Denied"]
 Effect = Literal["deny", "approve", "note"]
 RequestKind = Literal["Create", "Change", "Suspend", "Resume", "Delete", "Quota"]
-CHANGES: tuple[RequestKind, ...] = (
-    "Change",
-    "Suspend",
-    "Resume",
-)  # of an Instance that lives: each gives it a new spec
+CHANGES: tuple[RequestKind, ...] = ("Change", "Suspend", "Resume")  # of an Instance that lives
+APPLIED: tuple[RequestKind, ...] = ("Create", *CHANGES)  # whose spec becomes the claim's
 
 
 class RequestFacts(msgspec.Struct, frozen=True):

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from portal.domain import governance
 from portal.domain.approval import count_approvers
-from portal.domain.decision import Decision, HeldLine, Inputs, digest, from_json, to_json
+from portal.domain.decision import APPLIED, CHANGES, Decision, HeldLine, Inputs, digest, from_json, to_json
 from portal.models import DecisionRecord, Request, Stage, Team
 from portal.services import holding, loading
 from portal.services.access import approver_members, ownership_of
-from portal.services.drafting import Proposal
+from portal.services.proposal import Proposal
 
 
 def gather(
@@ -29,7 +29,7 @@ def gather(
     bundle = loading.bundle_by_digest(bundle_digest, offering_digest)
     own = ownership_of(proposal.kind, proposal.requester, proposal.made_for, proposal.team)
     approvers, shared = count_approvers(approver_members(bundle.groups), own)
-    skus = _skus(proposal)
+    skus, changing = _skus(proposal), proposal.kind in CHANGES
     return Inputs(
         request=proposal.facts(),
         offering=proposal.offering.name if proposal.offering else None,
@@ -39,10 +39,12 @@ def gather(
         old=proposal.old,
         held=tuple(_held(proposal, chain, besides)),
         prices=loading.price_rows(prices_digest, skus) if prices_digest and skus else (),
-        budgets=tuple(holding.budget_states(chain, besides=besides)) if skus else (),
+        budgets=tuple(holding.budget_states(chain, instance=proposal.instance)) if skus or changing else (),
         approvers=approvers,
         shared_approvers=shared,
         at=at or timezone.now(),
+        offering_was=proposal.instance.document_id if changing and proposal.instance else None,
+        committed=holding.committed_of(proposal.instance, besides=besides) if changing and proposal.instance else None,
     )
 
 
@@ -110,6 +112,7 @@ def proposal_of(request: Request) -> Proposal:
         name=request.name,
         namespace=request.instance.namespace if request.instance else "",
         old=request.old,
+        revision=request.composition_revision,
         labels=request.labels,
         reason=request.reason,
     )
@@ -117,20 +120,21 @@ def proposal_of(request: Request) -> Proposal:
 
 def demand_of(proposal: Proposal) -> dict[str, int]:
     """What it takes of each dimension; nothing for a deletion or a governed value."""
-    if proposal.kind != "Create" or proposal.offering is None:
+    if proposal.kind not in APPLIED or proposal.offering is None:
         return {}
     return proposal.offering.measure(proposal.spec)
 
 
 def _skus(proposal: Proposal) -> frozenset[str]:
-    if proposal.kind != "Create" or proposal.offering is None:
+    if proposal.kind not in APPLIED or proposal.offering is None:
         return frozenset()
     return frozenset(key.sku for key in proposal.offering.price_keys(proposal.spec))
 
 
 def _held(proposal: Proposal, chain: Sequence[Team], besides: Request | None) -> list[HeldLine]:
     if proposal.kind != "Quota":
-        return holding.held_lines(chain, sorted(demand_of(proposal)), besides=besides)
+        instance = proposal.instance if proposal.kind in APPLIED else None
+        return holding.held_lines(chain, demand_of(proposal), instance=instance, besides=besides)
     dimension = proposal.spec["dimension"]
     lines = [line for line in holding.held_lines(chain, [dimension]) if line.limit is not None]
     if all(line.team != proposal.team.slug for line in lines):

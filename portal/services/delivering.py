@@ -12,23 +12,38 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from portal.domain import governance
-from portal.domain.decision import Decision, from_json
+from portal.domain.decision import CHANGES, Decision, from_json
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, OutboxRow, Request
-from portal.ports import Applied, ClaimRef, ControlPlane, RetryableError, TerminalError
+from portal.ports import ClaimRef, ControlPlane, RetryableError, TerminalError
 from portal.rendering.claim import ClaimFacts, render_claim
 from portal.rendering.names import ANNOTATION_PREFIX, claim_name
-from portal.services import deciding, ending, holding, journal, loading, locks, outbox, signing, transitions
+from portal.services import (
+    changing,
+    deciding,
+    ending,
+    holding,
+    journal,
+    loading,
+    locks,
+    outbox,
+    signing,
+    transitions,
+)
+from portal.services.applying import mark_applied
+
+__all__ = ["Planes", "apply", "claim_ref", "delete", "give_up", "mark_applied"]
 
 SYSTEM = "delivering"
 Planes = Callable[[str], ControlPlane]
 
 
 def apply(row: OutboxRow, planes: Planes) -> None:
-    """Topic `apply`: make the claim of a creation. Raises RetryableError for the caller to postpone."""
+    """Topic `apply`: make the claim, or change it as was approved. Raises RetryableError for the caller to postpone."""
     request = Request.objects.select_related("environment", "document").get(pk=row.payload["request"])
     if request.environment is None or request.document is None:
         raise ValueError(f"request {request.pk} has no environment to deliver to")
@@ -96,28 +111,11 @@ def give_up(row: OutboxRow, error: RetryableError) -> None:
         if request.instance is None:
             return
         if started or request.kind == "Delete":
-            # Its claim may exist: nothing is given back before somebody has seen that it doesn't.
-            transitions.set_phase(request.instance, InstancePhase.STUCK, message)
+            # Its claim may exist, or be changed: nothing is given back before somebody has seen that it isn't.
+            if request.kind not in CHANGES:
+                transitions.set_phase(request.instance, InstancePhase.STUCK, message)
         else:
             transitions.give_back(request)
-
-
-def mark_applied(request: Request, instance: Instance, applied: Applied) -> bool:
-    """The claim exists: remember its uid, and count what was reserved as used. True the first time only."""
-    if instance.claim_uid:
-        return False
-    instance.claim_uid = applied.uid
-    instance.save(update_fields=["claim_uid"])
-    holding.use(request)
-    journal.record(
-        "claim.apply",
-        system=SYSTEM,
-        request=request,
-        data={"uid": applied.uid, "namespace": instance.namespace, "name": instance.name},
-    )
-    if instance.phase == InstancePhase.PENDING:
-        transitions.set_phase(instance, InstancePhase.PROVISIONING, "The claim was applied; nothing is reported yet.")
-    return True
 
 
 def claim_ref(instance: Instance) -> ClaimRef:
@@ -174,8 +172,10 @@ def _begin(row: OutboxRow, request_id: uuid.UUID, revision: str) -> Instance | N
             outbox.acknowledge(row, "cancelled")
             return None
         _requote(request, decision)
+        if request.kind in CHANGES:
+            changing.freeze(request, instance)
         instance.claim = _render(request, instance, revision)
-        instance.save(update_fields=["claim"])
+        instance.save(update_fields=["spec", "document", "claim"])
         transitions.move(request, Verb.DELIVER, system=SYSTEM, data={**data, "compositionRevision": revision})
         return instance
 
@@ -217,6 +217,7 @@ def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:
         first = request.state == RequestState.APPROVED
         if first:
             outbox.cancel(row.lane, topics=["apply"])
+            changing.overtake(instance, request)
             transitions.move(request, Verb.DELIVER, system=SYSTEM)
         if instance.phase == InstancePhase.GONE:  # somebody else deleted its claim meanwhile
             outbox.acknowledge(row)
@@ -228,19 +229,23 @@ def _begin_deletion(row: OutboxRow, request: Request) -> Instance | None:
 
 
 def _may_exist(plane: ControlPlane, request_id: uuid.UUID) -> bool:
-    """Whether an earlier attempt has made the claim, or nobody can say."""
-    instance = Request.objects.get(pk=request_id).instance
+    """Whether an earlier attempt has made the claim, or changed it so, or nobody can say."""
+    request = Request.objects.get(pk=request_id)
+    instance = request.instance
     if instance is None or instance.claim is None:
         return False
     try:
-        return bool(_uid_of_ours(plane, instance))
+        if request.kind not in CHANGES:
+            return bool(_uid_of_ours(plane, instance))
+        found = plane.get(claim_ref(instance))
+        return found is not None and found.annotations.get(changing.REQUEST) == str(request_id)
     except TerminalError:
         return True
 
 
 def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError, *, may_exist: bool = False) -> None:
-    """The control plane will not take it: the request fails; a creation gives back what it held, unless an earlier
-    attempt came through: then that is held until the claim is gone."""
+    """The control plane will not take it: the request fails; a creation gives back what it held, and a change what it
+    held on top, unless an earlier attempt came through: then that is held until it is seen to be otherwise."""
     with transaction.atomic():
         outbox.acknowledge(row, "failed")
         request = Request.objects.get(pk=request_id)
@@ -249,7 +254,10 @@ def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError, *, may
         if request.state not in {RequestState.APPROVED, RequestState.DELIVERING}:
             return
         _fail(request, error.code, error.message)
-        if not may_exist:
+        if request.kind in CHANGES and request.instance is not None:
+            if not may_exist:
+                changing.restore(request, locks.lock_instance(request.instance.pk))
+        elif not may_exist:
             transitions.give_back(request)
         elif request.instance is not None and not request.instance.claim_uid:
             transitions.set_phase(request.instance, InstancePhase.STUCK, error.message)
@@ -258,6 +266,12 @@ def _refused(row: OutboxRow, request_id: uuid.UUID, error: TerminalError, *, may
 def _fail(request: Request, code: str, message: str) -> None:
     request.failure_code, request.failure_message = code, message
     transitions.move(request, Verb.FAIL, system=SYSTEM, data={"code": code, "message": message[:500]})
+
+
+def _owner(request: Request, instance: Instance) -> User:
+    """Whom it is made for. Who asks for a change of what is another's does not become its owner."""
+    creation = instance.requests.filter(kind="Create").select_related("made_for", "requester").first() or request
+    return request.made_for or creation.made_for or creation.requester
 
 
 def _render(request: Request, instance: Instance, revision: str) -> dict[str, object]:
@@ -278,7 +292,7 @@ def _render(request: Request, instance: Instance, revision: str) -> dict[str, ob
         spec=instance.spec,
         request_id=str(request.pk),
         requester=request.requester.username,
-        owner=(request.made_for or request.requester).username,
+        owner=_owner(request, instance).username,
         offering=offering.name,
         offering_digest=offering.digest,
         quote_monthly=request.quote_monthly,

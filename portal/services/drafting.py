@@ -7,62 +7,29 @@ money (deciding), or writing anything.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
-from typing import Any
 
-from django.contrib.auth.models import User
 from django.utils import timezone
 
-from portal.domain.decision import RequestFacts, RequestKind
+from portal.domain.decision import CHANGES
 from portal.domain.draft import Draft
 from portal.domain.lifecycle import InstancePhase
-from portal.domain.offerings import Offering
 from portal.domain.schema import Problem
-from portal.models import OPEN_STATES, Document, Environment, Instance, Request, Team
+from portal.models import OPEN_STATES, Environment, Instance, Request
 from portal.rendering.names import NamingError, namespace
 from portal.services import loading
 from portal.services.access import Actor, instance_for, team_to_request_for
+from portal.services.drafting_change import change_of, check_changeable
 from portal.services.errors import Conflict, InvalidInput
-from portal.services.locks import team_chain
+from portal.services.proposal import Proposal, below, made_for, newest_revision, refuse_suspended
 
-
-@dataclass(frozen=True)
-class Proposal:
-    """All that a decision needs to know of what is asked. `offering` None: a governed value (a quota)."""
-
-    kind: RequestKind
-    requester: User
-    made_for: User | None
-    team: Team
-    spec: dict[str, Any]
-    environment: Environment | None = None
-    instance: Instance | None = None
-    offering: Offering | None = None
-    document: Document | None = None
-    name: str = ""
-    namespace: str = ""
-    old: dict[str, Any] | None = None
-    labels: dict[str, str] = field(default_factory=dict)
-    reason: str = ""
-
-    def facts(self) -> RequestFacts:
-        """What policies see of it."""
-        groups = self.requester.groups.order_by().values_list("name", flat=True)
-        return RequestFacts(
-            kind=self.kind,
-            requester=self.requester.username,
-            groups=tuple(sorted(groups)),
-            team=self.team.slug,
-            environment=self.environment.slug if self.environment else "",
-            # The environment's labels win: nobody gets out of a policy for tier=prod by asking with tier=dev.
-            labels={**self.labels, **(self.environment.labels if self.environment else {})},
-            reason=self.reason,
-        )
+__all__ = ["Proposal", "check_free", "resolve"]
 
 
 def resolve(draft: Draft, actor: Actor) -> Proposal:
     """The proposal. Raises InvalidInput with every problem, NotFound, Forbidden or Conflict."""
     actor.needs("request")
+    if draft.kind in CHANGES:
+        return change_of(draft, actor)
     return {"Create": _create, "Delete": _delete, "Quota": _quota}[draft.kind](draft, actor)
 
 
@@ -82,14 +49,15 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
         place = namespace(environment.namespace_rule, team.slug, environment.slug)
     except NamingError as error:
         raise InvalidInput([Problem("/team", error.code, error.message)]) from None
-    problems = [_below("/name", p) for p in offering.check_name(draft.name, place)]
-    problems += [_below("/spec", p) for p in offering.validate(draft.spec)]
+    problems = [below("/name", p) for p in offering.check_name(draft.name, place)]
+    problems += [below("/spec", p) for p in offering.validate(draft.spec)]
+    problems += refuse_suspended(offering, draft.spec)
     if problems:
         raise InvalidInput(problems)
     return Proposal(
         kind="Create",
         requester=actor.user,
-        made_for=_made_for(draft, team),
+        made_for=made_for(draft, team),
         team=team,
         spec=offering.with_defaults(draft.spec),
         environment=environment,
@@ -97,6 +65,7 @@ def _create(draft: Draft, actor: Actor) -> Proposal:
         document=document,
         name=draft.name,
         namespace=place,
+        revision=newest_revision(environment, offering),
         labels=draft.labels,
         reason=draft.reason,
     )
@@ -112,7 +81,7 @@ def _delete(draft: Draft, actor: Actor) -> Proposal:
     return Proposal(
         kind="Delete",
         requester=actor.user,
-        made_for=_made_for(draft, team),
+        made_for=made_for(draft, team),
         team=team,
         spec=instance.spec,
         environment=instance.environment,
@@ -122,6 +91,7 @@ def _delete(draft: Draft, actor: Actor) -> Proposal:
         name=instance.name,
         namespace=instance.namespace,
         old=instance.spec,
+        revision=newest_revision(instance.environment, loading.offering(instance.document)),
         reason=draft.reason,
     )
 
@@ -133,7 +103,7 @@ def _quota(draft: Draft, actor: Actor) -> Proposal:
     return Proposal(
         kind="Quota",
         requester=actor.user,
-        made_for=_made_for(draft, team),
+        made_for=made_for(draft, team),
         team=team,
         spec={"dimension": dimension, "limit": limit},
         old={"dimension": dimension, "limit": current.limit} if current else None,
@@ -141,22 +111,13 @@ def _quota(draft: Draft, actor: Actor) -> Proposal:
     )
 
 
-def _made_for(draft: Draft, team: Team) -> User | None:
-    """Somebody of the team or of a group above it: whom it is made for has no vote, so it can't be just anybody."""
-    if not draft.made_for:
-        return None
-    user = User.objects.filter(username=draft.made_for, is_active=True, memberships__team__in=team_chain(team)).first()
-    if user is None:
-        message = f"nobody active in {team.slug}, or in a group above it, is called '{draft.made_for}'"
-        raise InvalidInput([Problem("/madeFor", "unknown-person", message)])
-    return user
-
-
 def check_free(proposal: Proposal) -> None:
-    """Raise Conflict when something living has the name already, or the same quota is being asked for; certain only
-    under the team chain's locks."""
+    """Raise Conflict when something living has the name already, or the same is being asked for; certain only under the
+    team chain's locks."""
     if proposal.kind == "Quota":
         _check_not_asked(proposal)
+    if proposal.kind in CHANGES:
+        check_changeable(proposal)
     if proposal.kind != "Create":
         return
     place, name = proposal.namespace, proposal.name
@@ -178,7 +139,3 @@ def _check_not_asked(proposal: Proposal) -> None:
     if found is not None:
         asked = f"An open request for {proposal.team.slug}'s quota of {dimension} is there already ({found.pk})"
         raise Conflict("already-asked", f"{asked}: withdraw it or wait for it.")
-
-
-def _below(prefix: str, problem: Problem) -> Problem:
-    return Problem(prefix + problem.pointer, problem.code, problem.message)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
+from django.db.models import Q
 from django.utils import timezone
 
 from portal.domain.conditions import time_of
+from portal.domain.decision import CHANGES
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, Request
 from portal.services import holding, journal, locks, transitions
@@ -20,8 +22,10 @@ _SENT = [RequestState.DELIVERING.value, RequestState.DONE.value, RequestState.FA
 
 
 def lock_open_requests(instance: Instance) -> list[Request]:
-    """The approved requests of an instance that have not ended, locked; after its team chain, before itself."""
-    ids = instance.requests.filter(state__in=OPEN).order_by("id").values_list("id", flat=True)
+    """The requests of an instance that end with it, locked; after its team chain, before itself: the approved ones that
+    have not ended, and changes of it that wait."""
+    waiting = Q(kind__in=CHANGES, state=RequestState.WAITING.value)
+    ids = instance.requests.filter(Q(state__in=OPEN) | waiting).order_by("id").values_list("id", flat=True)
     return [locks.lock_request(pk) for pk in ids]
 
 
@@ -41,6 +45,9 @@ def end(instance: Instance, waiting: Sequence[Request], *, system: str) -> None:
     transitions.set_phase(instance, InstancePhase.GONE, message)
     for request in waiting:
         if request.state != RequestState.DELIVERING:
+            if request.kind in CHANGES:
+                request.failure_code, request.failure_message = "instance-gone", message
+                transitions.move(request, Verb.EXPIRE, system=system, data={"code": "instance-gone"})
             continue
         if request.kind == "Delete":
             transitions.move(request, Verb.FINISH, system=system)

@@ -1,108 +1,150 @@
 """What Instances and open Requests hold of quotas and budgets: reserve, use, release; and the lines a decision reads.
 
+Each request of an instance has rows of its own, and the instance holds the *largest* of them by dimension (and of its
+commitments), since one claim is all that runs: while a change is on its way that is the larger of old and new. Once a
+spec is observed as it was asked, `settle` releases the rows of all that it replaced. So a row may come and go without
+knowing of the others, and what is held is never below what may be running.
+
 The caller holds the locks of services.locks on the team chain. Counters of every group on the way up move together with
 the rows behind them; the database refuses an overshoot whatever this module does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from django.db.models import F, Sum
+from django.db.models import F, Max, Q, QuerySet, Sum
 
-from portal.domain.decision import BudgetState, HeldLine, Quote
-from portal.models import Budget, Commitment, Instance, Quota, Request, Reservation, Team
+from portal.domain.decision import CHANGES, BudgetState, HeldLine, Quote
+from portal.models import UNDELIVERED_STATES, Budget, Commitment, Instance, Quota, Request, Reservation, Team
 from portal.services.access import descendants
 from portal.services.locks import team_chain
 
-HELD = [Reservation.State.RESERVED, Reservation.State.USED]
+RESERVED, USED, RELEASED = Reservation.State.RESERVED, Reservation.State.USED, Reservation.State.RELEASED
+HELD = [RESERVED, USED]
+ZERO = Decimal(0)
 
 
-def held_lines(chain: Sequence[Team], dimensions: Sequence[str], *, besides: Request | None = None) -> list[HeldLine]:
+def held_lines(
+    chain: Sequence[Team],
+    dimensions: Iterable[str],
+    *,
+    instance: Instance | None = None,
+    besides: Request | None = None,
+) -> list[HeldLine]:
     """Per dimension, the quota rows of the chain, root first; one line without limit where no row is there.
 
-    `besides`: a request whose own reservations don't count (it is being decided again).
+    `instance`: what it holds is its `own`, and its dimensions have lines too. `besides`: a request whose own
+    reservations don't count (it is being decided again).
     """
-    found = Quota.objects.filter(team__in=chain, dimension__in=dimensions)
-    rows = {(row.team_id, row.dimension): row for row in found}
-    own: Mapping[str, int] = _own_amounts(besides)
+    rows = _held(instance)
+    own, whole = _totals(row for row in rows if besides is None or row.request_id != besides.pk), _totals(rows)
+    wanted = sorted({*dimensions, *own})
+    quotas = {(row.team_id, row.dimension): row for row in Quota.objects.filter(team__in=chain, dimension__in=wanted)}
     lines = []
-    for dimension in dimensions:
-        of_dimension = [(team, rows[team.pk, dimension]) for team in chain if (team.pk, dimension) in rows]
-        for team, row in of_dimension:
-            held = row.reserved + row.used - own.get(dimension, 0)
-            lines.append(HeldLine(team.slug, dimension, held, row.limit))
+    for dimension in wanted:
+        of_dimension = [(team, quotas[team.pk, dimension]) for team in chain if (team.pk, dimension) in quotas]
+        mine, there = sum(own.get(dimension, (0, 0))), sum(whole.get(dimension, (0, 0)))
+        lines += [
+            HeldLine(team.slug, dimension, row.reserved + row.used - there, row.limit, mine)
+            for team, row in of_dimension
+        ]
         if not of_dimension:
-            lines.append(HeldLine(chain[-1].slug, dimension, 0, None))
+            lines.append(HeldLine(chain[-1].slug, dimension, 0, None, mine))
     return lines
 
 
-def budget_states(chain: Sequence[Team], *, besides: Request | None = None) -> list[BudgetState]:
-    """The budgets of the chain, root first, without what `besides` has committed."""
+def budget_states(chain: Sequence[Team], *, instance: Instance | None = None) -> list[BudgetState]:
+    """The budgets of the chain, root first, without what `instance` has committed."""
     rows = {row.team_id: row for row in Budget.objects.filter(team__in=chain)}
-    own = Commitment.objects.filter(request=besides, released=False).first() if besides else None
-    own_monthly = own.monthly if own else Decimal(0)
+    own = _largest(_committed(instance)) if rows else ZERO
     return [
-        BudgetState(team.slug, row.currency, row.committed - own_monthly, row.soft, row.hard)
+        BudgetState(team.slug, row.currency, row.committed - own, row.soft, row.hard)
         for team in chain
         if (row := rows.get(team.pk))
     ]
+
+
+def committed_of(instance: Instance, *, besides: Request | None = None) -> Decimal | None:
+    """What an instance counts for per month, apart from one of its requests; None: nothing, or its price is unknown."""
+    amounts = [row.monthly for row in _committed(instance) if besides is None or row.request_id != besides.pk]
+    return max(amounts, default=None)
 
 
 def reserve(
     request: Request, instance: Instance, demand: Mapping[str, int], quote: Quote | None, chain: Sequence[Team]
 ) -> None:
     """Hold the demand and the quote for an open request; `chain` is its team's, as it was locked."""
-    for dimension, amount in sorted(demand.items()):
-        Reservation.objects.create(
-            request=request, instance=instance, team=request.team, dimension=dimension, amount=amount
-        )
-        _move(chain, dimension, reserved=amount)
+    there = _held(instance) if request.kind in CHANGES else []
+    made = Reservation.objects.bulk_create(
+        Reservation(request=request, instance=instance, team=request.team, dimension=dimension, amount=amount)
+        for dimension, amount in sorted(demand.items())
+    )
+    _move(chain, _totals(there), _totals([*there, *made]))
     if quote is not None and quote.monthly is not None:
+        committed = _largest(_committed(instance)) if request.kind in CHANGES else ZERO
         Commitment.objects.create(
             request=request, instance=instance, team=request.team, currency=quote.currency, monthly=quote.monthly
         )
-        Budget.objects.filter(team__in=chain).update(committed=F("committed") + quote.monthly)
+        _move_budgets(chain, max(committed, quote.monthly) - committed)
 
 
 def recommit(request: Request, quote: Quote) -> None:
     """A request that was decided again at another price commits that one from here on."""
     if quote.monthly is None or request.instance is None:
         return
-    chain = team_chain(request.team)
-    row, _ = Commitment.objects.get_or_create(
+    committed = _largest(_committed(request.instance))
+    Commitment.objects.update_or_create(
         request=request,
-        defaults={"instance": request.instance, "team": request.team, "currency": quote.currency, "monthly": 0},
+        defaults={"monthly": quote.monthly},
+        create_defaults={
+            "instance": request.instance,
+            "team": request.team,
+            "currency": quote.currency,
+            "monthly": quote.monthly,
+        },
     )
-    Budget.objects.filter(team__in=chain).update(committed=F("committed") + (quote.monthly - row.monthly))
-    row.monthly = quote.monthly
-    row.save(update_fields=["monthly"])
+    _move_budgets(team_chain(request.team), _largest(_committed(request.instance)) - committed)
 
 
 def use(request: Request) -> None:
-    """The claim exists: what was reserved is used."""
-    chain = team_chain(request.team)
-    for row in Reservation.objects.filter(request=request, state=Reservation.State.RESERVED):
-        _move(chain, row.dimension, reserved=-row.amount, used=row.amount)
-        row.state = Reservation.State.USED
-        row.save(update_fields=["state"])
+    """The claim is as this request wants it, or becomes it: what was reserved is used."""
+    rows = _held(request.instance)
+    before = _totals(rows)
+    for row in rows:
+        if row.request_id == request.pk:
+            row.state = USED
+    _move(team_chain(request.team), before, _totals(rows))
+    Reservation.objects.filter(request=request, state=RESERVED).update(state=USED)
+
+
+def settle(request: Request) -> None:
+    """Its spec was observed as it was asked: what earlier ones of its instance hold is given back. What waits to be
+    delivered keeps its own. An unknown price replaces no known one: the last that was known stays committed."""
+    if request.instance is None:
+        return
+    waiting = Request.objects.filter(instance=request.instance, state__in=UNDELIVERED_STATES).values("pk")
+    kept = Q(request=request) | Q(request__in=waiting)
+    priced = Commitment.objects.filter(request=request, released=False).exists()
+    _release(request.instance, ~kept, ~kept if priced else Q(pk=None))
+
+
+def give_up(request: Request) -> None:
+    """It ended before it was delivered: what it held on top of the others is given back."""
+    if request.instance is not None:
+        _release(request.instance, Q(request=request), Q(request=request))
 
 
 def release(instance: Instance) -> None:
     """Nothing of this instance is there any more: give everything back."""
-    chain = team_chain(instance.team)
-    for row in Reservation.objects.filter(instance=instance, state__in=HELD):
-        if row.state == Reservation.State.RESERVED:
-            _move(chain, row.dimension, reserved=-row.amount)
-        else:
-            _move(chain, row.dimension, used=-row.amount)
-        row.state = Reservation.State.RELEASED
-        row.save(update_fields=["state"])
-    for commitment in Commitment.objects.filter(instance=instance, released=False):
-        Budget.objects.filter(team__in=chain).update(committed=F("committed") - commitment.monthly)
-        commitment.released = True
-        commitment.save(update_fields=["released"])
+    _release(instance, Q(), Q())
+
+
+def overdue(instance: Instance, request: Request) -> bool:
+    """Whether others than `request`, and than those that wait to be delivered, hold something of the instance."""
+    rows = Reservation.objects.filter(instance=instance, state__in=HELD).exclude(request=request)
+    return rows.exclude(request__state__in=UNDELIVERED_STATES).exists()
 
 
 def set_quota(team: Team, dimension: str, limit: int) -> tuple[Quota, int | None]:
@@ -119,25 +161,70 @@ def set_quota(team: Team, dimension: str, limit: int) -> tuple[Quota, int | None
 
 def held_below(team: Team, dimension: str) -> tuple[int, int]:
     """(reserved, used) of this team and every team below it, from the rows themselves."""
-    rows = Reservation.objects.filter(team__in=descendants({team.pk}), dimension=dimension)
-    sums = {row["state"]: row["total"] for row in rows.values("state").annotate(total=Sum("amount")).order_by()}
-    return sums.get(Reservation.State.RESERVED, 0), sums.get(Reservation.State.USED, 0)
+    rows = Reservation.objects.filter(team__in=descendants({team.pk}), dimension=dimension, state__in=HELD)
+    each = rows.order_by().values("instance")
+    each = each.annotate(largest=Max("amount"), running=Max("amount", filter=Q(state=USED)))
+    sums = each.aggregate(held=Sum("largest"), used=Sum("running"))
+    used = sums["used"] or 0
+    return (sums["held"] or 0) - used, used
 
 
 def committed_below(team: Team) -> Decimal:
     """The run rate of this team and every team below it, from the rows themselves."""
     rows = Commitment.objects.filter(team__in=descendants({team.pk}), released=False)
-    return rows.aggregate(total=Sum("monthly"))["total"] or Decimal(0)
+    each = rows.order_by().values("instance").annotate(largest=Max("monthly"))
+    return each.aggregate(total=Sum("largest"))["total"] or ZERO
 
 
-def _move(chain: Sequence[Team], dimension: str, *, reserved: int = 0, used: int = 0) -> None:
-    Quota.objects.filter(team__in=chain, dimension=dimension).update(
-        reserved=F("reserved") + reserved, used=F("used") + used
-    )
+def largest_rows(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
+    """Of these rows the one of each instance and dimension that counts."""
+    counting = rows.order_by("instance", "dimension", "-amount", "-id").distinct("instance", "dimension")
+    return Reservation.objects.filter(pk__in=counting.values("pk"))
 
 
-def _own_amounts(request: Request | None) -> dict[str, int]:
-    if request is None:
-        return {}
-    rows = Reservation.objects.filter(request=request, state__in=HELD)
-    return {row.dimension: row.amount for row in rows}
+def _held(instance: Instance | None) -> list[Reservation]:
+    return [] if instance is None else list(Reservation.objects.filter(instance=instance, state__in=HELD))
+
+
+def _committed(instance: Instance | None) -> list[Commitment]:
+    return [] if instance is None else list(Commitment.objects.filter(instance=instance, released=False))
+
+
+def _totals(rows: Iterable[Reservation]) -> dict[str, tuple[int, int]]:
+    """Dimension -> (reserved, used) of one instance: the largest that runs, and what is held on top of that."""
+    used: dict[str, int] = {}
+    held: dict[str, int] = {}
+    for row in rows:
+        held[row.dimension] = max(held.get(row.dimension, 0), row.amount)
+        if row.state == USED:
+            used[row.dimension] = max(used.get(row.dimension, 0), row.amount)
+    return {dimension: (amount - used.get(dimension, 0), used.get(dimension, 0)) for dimension, amount in held.items()}
+
+
+def _largest(rows: Iterable[Commitment]) -> Decimal:
+    return max((row.monthly for row in rows), default=ZERO)
+
+
+def _release(instance: Instance, reservations: Q, commitments: Q) -> None:
+    """Give back these rows of an instance, and lower the counters by what that changes."""
+    chain = team_chain(instance.team)
+    before = _totals(_held(instance))
+    Reservation.objects.filter(reservations, instance=instance, state__in=HELD).update(state=RELEASED)
+    _move(chain, before, _totals(_held(instance)))
+    committed = _largest(_committed(instance))
+    Commitment.objects.filter(commitments, instance=instance, released=False).update(released=True)
+    _move_budgets(chain, _largest(_committed(instance)) - committed)
+
+
+def _move(chain: Sequence[Team], before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> None:
+    for dimension in sorted({*before, *after}):
+        (reserved, used), (reserved_now, used_now) = before.get(dimension, (0, 0)), after.get(dimension, (0, 0))
+        if (reserved, used) != (reserved_now, used_now):
+            Quota.objects.filter(team__in=chain, dimension=dimension).update(
+                reserved=F("reserved") + (reserved_now - reserved), used=F("used") + (used_now - used)
+            )
+
+
+def _move_budgets(chain: Sequence[Team], by: Decimal) -> None:
+    if by:
+        Budget.objects.filter(team__in=chain).update(committed=F("committed") + by)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
-from portal.models import Commitment, Instance
+from portal.domain.decision import CHANGES
+from portal.models import UNDELIVERED_STATES, Commitment, Instance
 from portal.services import loading
 
 
@@ -22,7 +25,15 @@ def endpoint_at(offering_digest: str, observed: dict[str, Any]) -> dict[str, str
 
 def monthly_of(instance: Instance) -> Commitment | None:
     """What it commits per month, or None while its price is unknown or nothing is held any more."""
-    return Commitment.objects.filter(instance=instance, released=False).order_by("-id").first()
+    return committed_by([instance.pk]).get(instance.pk)
+
+
+def committed_by(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Commitment]:
+    """The same for many at once: the dearest of what may be running. What a change would cost that isn't delivered yet
+    is left out."""
+    rows = Commitment.objects.filter(instance__in=ids, released=False)
+    rows = rows.exclude(request__kind__in=CHANGES, request__state__in=UNDELIVERED_STATES)
+    return {row.instance_id: row for row in rows.order_by("monthly", "id")}
 
 
 def _at(value: Any, pointer: str) -> Any:

@@ -23,7 +23,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
 from portal.ports import Applied, Explanation, ObservedClaim, PortError
 from portal.rendering.names import ANNOTATION_PREFIX
-from portal.services import delivering, ending, locks, sightings, transitions
+from portal.services import changing, delivering, drifting, ending, locks, sightings, transitions
 
 SYSTEM = "observing"
 ASKED_AGAIN_AFTER = dt.timedelta(seconds=30)  # why one instance is not well is asked no more often than this
@@ -48,12 +48,15 @@ def observe(claim: ObservedClaim, *, ask: Ask | None = None, comparing: bool = F
     being compared.
     """
     instance = _observe(claim)
-    if instance is not None and ask is not None and _asks_why(instance, comparing):
+    if instance is None:
+        return False
+    drifting.govern(instance)
+    if ask is not None and _asks_why(instance, comparing):
         try:
             explain(instance.pk, ask(claim))
         except PortError as error:  # the status is recorded; why will be asked again
             log.info("observing.unexplained", instance=str(instance.pk), code=error.code, message=error.message)
-    return instance is not None
+    return True
 
 
 def explain(instance_id: uuid.UUID, explanations: Sequence[Explanation]) -> None:
@@ -72,10 +75,12 @@ def _observe(claim: ObservedClaim) -> Instance | None:
     if instance is None or instance.claim is None or instance.phase == InstancePhase.GONE:
         return None
     with transaction.atomic():
-        # Teams only when holdings move: at the first sight of a claim whose worker died before it could say so.
-        if not instance.claim_uid:
+        # Teams only when holdings move: at the first sight of a claim whose worker died before it could say so, and
+        # where a change is waited for.
+        change = changing.unsettled(instance)
+        if not instance.claim_uid or change:
             locks.lock_team_chain(instance.team)
-        request = _open_creation(instance)
+        request = locks.lock_request(change) if change else _open_creation(instance)
         instance = locks.lock_instance(instance.pk)
         if instance.claim_uid and instance.claim_uid != claim.uid:
             return None
@@ -85,8 +90,11 @@ def _observe(claim: ObservedClaim) -> Instance | None:
             delivering.mark_applied(creation, instance, _applied(claim))
         assessment = _record(instance, claim)
         transitions.set_phase(instance, assessment.phase, assessment.message)
-        if assessment.phase == InstancePhase.READY and request is not None:
+        if change and request is not None:
+            changing.note(request, instance, claim, assessment.phase)
+        elif assessment.phase == InstancePhase.READY and request is not None:
             transitions.move(request, Verb.FINISH, system=SYSTEM, data={"uid": claim.uid})
+        drifting.note(instance, claim)
     return instance
 
 
@@ -94,7 +102,7 @@ def _record(instance: Instance, claim: ObservedClaim) -> claim_status.Assessment
     """Judge the claim, and write what was seen and what comes of it; the phase is still the one before."""
     now = timezone.now()
     memory = sightings.remembered(instance.observed, claim, now)
-    was_ready = not instance.requests.filter(kind="Create", state__in=ending.OPEN).exists()
+    was_ready = changing.was_ready(instance)
     ours = claim.deletion_requested_at is None or ending.deletion_was_asked(instance)
     past = sightings.past_of(memory, was_ready=was_ready, deletion_is_ours=ours)
     assessment = claim_status.assess(claim, now, settings.STUCK_AFTER_SECONDS, past)

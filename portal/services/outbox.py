@@ -43,7 +43,9 @@ def lease_due(limit: int = 100) -> list[tuple[int, uuid.UUID]]:
     with transaction.atomic():
         rows = list(
             OutboxRow.objects.select_for_update(skip_locked=True)
-            .filter(~Exists(ahead), ~Exists(at_work), done_at=None, due_at__lte=now)
+            # The row's own lease too: of what is asked, that alone is looked at again once another sweep let go of it.
+            .filter(Q(leased_until=None) | Q(leased_until__lt=now), done_at=None, due_at__lte=now)
+            .filter(~Exists(ahead), ~Exists(at_work))
             .order_by("id")[:limit]
         )
         for row in rows:
@@ -94,11 +96,18 @@ def postpone(row: OutboxRow, error: str, retry_after: float | None = None) -> bo
     return True
 
 
-def cancel(lane: str, *, topics: list[str]) -> int:
-    """Cancel open rows of a lane (a deletion makes an apply pointless), in the caller's transaction."""
-    return OutboxRow.objects.filter(lane=lane, topic__in=topics, done_at=None).update(
-        done_at=timezone.now(), outcome="cancelled", leased_until=None
-    )
+def cancel(lane: str, *, topics: list[str], request: uuid.UUID | None = None) -> int:
+    """Cancel open rows of a lane (a deletion makes an apply pointless), in the caller's transaction. `request`: only
+    those of one request."""
+    rows = OutboxRow.objects.filter(lane=lane, topic__in=topics, done_at=None)
+    if request is not None:
+        rows = rows.filter(payload__request=str(request))
+    return rows.update(done_at=timezone.now(), outcome="cancelled", leased_until=None)
+
+
+def step_back(lane: str) -> None:
+    """What was urgent in a lane is so no more: something more urgent comes."""
+    OutboxRow.objects.filter(lane=lane, urgent=True, done_at=None).update(urgent=False)
 
 
 def _lock_lane(lane: str) -> bool:

@@ -7,18 +7,20 @@ Not in charge of: what is wrong with a draft (drafting), votes (approving), deli
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from portal.domain.decision import Decision, Inputs, digest
+from portal.domain.decision import APPLIED, CHANGES, Decision, Inputs, digest, to_json
 from portal.domain.draft import Draft
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
-from portal.models import CompositionRevision, Instance, Request
+from portal.models import Instance, Request
 from portal.services import deciding, governing, holding, journal, locks, transitions
 from portal.services.access import Actor
-from portal.services.drafting import Proposal, check_free, resolve
+from portal.services.drafting import check_free, resolve
 from portal.services.errors import Conflict
+from portal.services.proposal import Proposal
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,11 @@ def preview(draft: Draft, *, acting: Actor) -> Preview:
     return Preview(proposal, inputs, deciding.decide(inputs))
 
 
-def submit(draft: Draft, *, acting: Actor) -> Submitted:
-    """Decide and store a request; a denial is stored too. Raises InvalidInput, NotFound, Forbidden, Conflict."""
+def submit(draft: Draft, *, acting: Actor, system: str = "") -> Submitted:
+    """Decide and store a request; a denial is stored too. Raises InvalidInput, NotFound, Forbidden, Conflict.
+
+    `system`: the part of the portal that proposes it by itself, in the name of `acting`, who has no vote on it.
+    """
     acting.needs("request")
     body = digest(draft)
     earlier = _replayed(draft, body, acting)
@@ -56,16 +61,18 @@ def submit(draft: Draft, *, acting: Actor) -> Submitted:
     proposal = resolve(draft, acting)
     try:
         with transaction.atomic():
-            return _submit(draft, body, proposal, acting)
+            return _submit(draft, body, proposal, acting, system)
     except IntegrityError as error:
         return _lost_race(error, draft, body, acting)
 
 
-def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submitted:
+def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor, system: str) -> Submitted:
     chain = locks.lock_team_chain(proposal.team)
     earlier = _replayed(draft, body, acting)  # the same click may have come through while this one waited for the lock
     if earlier:
         return Submitted(earlier, created=False)
+    if proposal.kind in CHANGES:
+        proposal = resolve(draft, acting)  # what it changes may have become another while this one waited for the lock
     check_free(proposal)
     inputs = deciding.gather(proposal, chain)
     decision = deciding.decide(inputs)
@@ -79,10 +86,11 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submi
         instance=instance,
         offering=proposal.offering.name if proposal.offering else "",
         document=proposal.document,
-        composition_revision=_known_revision(proposal),
+        composition_revision=proposal.revision,
         name=proposal.name,
         spec=proposal.spec,
         old=proposal.old,
+        difference=[to_json(each) for each in proposal.difference],
         labels=proposal.labels,
         reason=proposal.reason,
         requester=acting.user,
@@ -96,10 +104,11 @@ def _submit(draft: Draft, body: str, proposal: Proposal, acting: Actor) -> Submi
     record = deciding.store(request, "submission", inputs, decision)
     verb = {"Allowed": Verb.ALLOW, "NeedsApproval": Verb.ASK, "Denied": Verb.DENY}[decision.outcome]
     data = {"decision": record.pk, "inputs": record.inputs_digest, "codes": [r.code for r in decision.reasons]}
-    if decision.outcome != "Denied" and instance is not None and proposal.kind == "Create":
+    if decision.outcome != "Denied" and instance is not None and proposal.kind in APPLIED:
         holding.reserve(request, instance, deciding.demand_of(proposal), quote, chain)
     deciding.open_stages(request, decision)
-    transitions.move(request, verb, actor=acting.user, data=data)
+    who: dict[str, Any] = {"system": system} if system else {"actor": acting.user}
+    transitions.move(request, verb, **who, data=data)
     if request.state == RequestState.APPROVED:
         carry_out(request)
     return Submitted(request, created=True)
@@ -133,16 +142,6 @@ def _instance(proposal: Proposal, decision: Decision) -> Instance | None:
     return instance
 
 
-def _known_revision(proposal: Proposal) -> str:
-    """The newest revision that the mirror saw; empty while it has seen none: then delivery pins the newest."""
-    if proposal.offering is None or proposal.environment is None:
-        return ""
-    seen = CompositionRevision.objects.filter(
-        control_plane=proposal.environment.control_plane, composition=proposal.offering.composition
-    ).first()
-    return seen.revision if seen else ""
-
-
 def _replayed(draft: Draft, body: str, acting: Actor) -> Request | None:
     if not draft.idempotency_key:
         return None
@@ -164,6 +163,6 @@ def _lost_race(error: IntegrityError, draft: Draft, body: str, acting: Actor) ->
     text = str(error)
     if "one_living_instance_per_name" in text:
         raise Conflict("name-taken", f"A living '{draft.name}' is there already: choose another name.") from None
-    if "one_open_request_per_instance_and_kind" in text:
+    if "one_open_request_per_instance_and_kind" in text or "one_open_change_per_instance" in text:
         raise Conflict("already-asked", f"An open {draft.kind} request for this instance is there already.") from None
     raise error

@@ -11,10 +11,12 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from portal.domain.decision import APPLIED, CHANGES
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb, next_state
 from portal.models import Instance, Request
 from portal.services import durations, holding, journal, outbox
 
+DELIVERING = RequestState.DELIVERING.value
 ENDED_UNDELIVERED = {
     RequestState.DENIED,
     RequestState.REJECTED,
@@ -49,13 +51,16 @@ def move(
         request=request,
         data={"from": before, "to": request.state, **(data or {})},
     )
-    if request.state in ENDED_UNDELIVERED:
+    if request.state in ENDED_UNDELIVERED or (request.state == RequestState.SUPERSEDED and before != DELIVERING):
         give_back(request)
 
 
 def give_back(request: Request) -> None:
-    """A creation that ended before a claim was made: its instance never was, and holds nothing."""
+    """A creation that ended before a claim was made: its instance never was, and holds nothing. A change that did: its
+    instance holds what it held without it."""
     instance = request.instance
+    if request.kind in CHANGES:
+        holding.give_up(request)
     if request.kind != "Create" or instance is None:
         return
     holding.release(instance)
@@ -84,10 +89,14 @@ def publish_later(instance: Instance) -> None:
 
 
 def deliver_later(request: Request) -> None:
-    """Queue what this request wants of the control plane; a deletion overtakes an apply that can't succeed."""
-    deletion = request.kind == "Delete"
-    topic = "delete" if deletion else "apply"
-    outbox.put(delivery_lane(request.instance), topic, {"request": str(request.pk)}, urgent=deletion)
+    """Queue what this request wants of the control plane. A deletion overtakes an apply that can't succeed, and so does
+    a change that is asked for while an earlier one is being delivered; a deletion overtakes that too."""
+    lane, deletion = delivery_lane(request.instance), request.kind == "Delete"
+    if deletion:
+        outbox.step_back(lane)
+    earlier = Request.objects.filter(instance=request.instance, kind__in=APPLIED, state=DELIVERING)
+    urgent = deletion or (request.kind in CHANGES and earlier.exists())
+    outbox.put(lane, "delete" if deletion else "apply", {"request": str(request.pk)}, urgent=urgent)
 
 
 def delivery_lane(instance: Instance | None) -> str:

@@ -29,7 +29,7 @@ def withdraw(request_id: uuid.UUID, *, acting: Actor) -> Request:
             way_out = " Ask for its deletion instead." if request.kind == "Create" else ""
             raise Conflict("too-late", f"{error}.{way_out}") from None
         if request.instance is not None:
-            outbox.cancel(transitions.delivery_lane(request.instance), topics=[_topic(request)])
+            outbox.cancel(transitions.delivery_lane(request.instance), topics=[_topic(request)], request=request.pk)
     return request
 
 

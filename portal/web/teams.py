@@ -41,7 +41,11 @@ def team(request: HttpRequest, acting: Actor, slug: str) -> HttpResponse:
         raise NotFound("team", slug)
     budget = visible_budgets(acting).filter(team=found).first()
     held = Reservation.objects.filter(team__in=descendants({found.pk}), state__in=holding.HELD)
-    held = held.select_related("team", "request__requester", "instance").order_by("dimension", "-amount", "id")
+    held = (
+        holding.largest_rows(held)
+        .select_related("team", "request__requester", "instance")
+        .order_by("dimension", "-amount", "id")
+    )
     context: dict[str, Any] = {
         "team": found,
         "above": team_chain(found)[:-1],

@@ -76,7 +76,7 @@ def test_an_offering_past_its_date_takes_no_new_requests(apis: Path) -> None:
 
 def _typo_in_metering(apis: Path) -> None:
     edit(
-        apis / "modeldeployments" / "offering.yaml", "amount: spec.accelerator.count", "amount: spec.accelerator.cuont"
+        apis / "modeldeployments" / "offering.yaml", "0 : spec.accelerator.count", "0 : spec.accelerator.cuont"
     )
 
 
