@@ -15,7 +15,7 @@ from portal.adapters import control_plane
 from portal.celery import app
 from portal.models import OutboxRow
 from portal.ports import RetryableError
-from portal.services import delivering, housekeeping, outbox, publishing, reapplying
+from portal.services import delivering, drifting, housekeeping, outbox, publishing, reapplying
 
 log = structlog.get_logger()
 
@@ -73,6 +73,7 @@ def perform(row_id: int, lease: str) -> str:
 def housekeep() -> None:
     """What time alone brings about."""
     housekeeping.expire_overdue()
+    drifting.govern_all()
     housekeeping.tidy()
 
 
