@@ -139,8 +139,9 @@ def _owner(instance: Instance) -> Actor:
     """Whom it was made for, who asked for it, or an owner of its team: the first who is still there and may ask."""
     creation = instance.requests.filter(kind="Create").select_related("made_for", "requester").first()
     people = [creation.made_for, creation.requester] if creation else []
-    owners = User.objects.filter(memberships__team=instance.team, memberships__role=Membership.Role.OWNER)
-    for user in [*people, *owners.order_by("pk")]:
+    chain = locks.team_chain(instance.team)
+    owners = User.objects.filter(memberships__team__in=chain, memberships__role=Membership.Role.OWNER).distinct()
+    for user in [*people, *owners.order_by("pk")[:20]]:
         if user is not None and user.is_active:
             actor = Actor(user)
             if actor.is_admin or instance.team_id in own_team_ids(actor):
