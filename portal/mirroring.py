@@ -22,7 +22,7 @@ from psycopg import Error as DriverError
 
 from portal.models import Document, Instance
 from portal.ports import ClaimRef, ControlPlane, ObservedClaim, RetryableError, TerminalError
-from portal.services import delivering, loading, observing, signing
+from portal.services import delivering, loading, observing, pausing, signing
 from portal.services.leading import Lead, LeadLost
 
 log = structlog.get_logger()
@@ -77,6 +77,10 @@ class Mirror:
 
     def cycle(self, seconds: float = WATCH_SECONDS) -> None:
         """List and compare if that is due, then watch for up to `seconds`."""
+        if pausing.is_paused(self._plane.name):  # what is there is not what is remembered: see reconciling
+            self._cursor = None
+            time.sleep(1.0)
+            return
         kinds = self._kinds()
         if not kinds:  # nothing is offered yet
             time.sleep(1.0)
@@ -144,11 +148,15 @@ class Mirror:
             row = rows.get(observing.instance_id_of(claim) or uuid.UUID(int=0))
             if row is None or row.uid != claim.uid or not row.is_well:
                 yield claim
-            elif _older(claim.resource_version, row.version):
-                continue  # an API server that lags behind the one that was asked before
             elif claim.uid in self._told:
                 if self._told[claim.uid] != _fingerprint(claim):
                     yield claim
+            elif _older(claim.resource_version, row.version):
+                # An API server that lags behind the one that was asked before, or a control plane that was restored
+                # from a backup: `get` is answered by the newest state.
+                newest = self._plane.get(claim.ref)
+                if newest is not None:
+                    yield newest
             elif claim.resource_version == row.version:
                 same_version.append((row.pk, claim))
             else:
@@ -168,6 +176,7 @@ class Mirror:
 
     def _observe(self, claim: ObservedClaim, comparing: bool = False) -> None:
         self._check_lead()
+        pausing.check(self._plane.name, claim)
         try:
             observing.observe(claim, ask=self._plane.explanations, comparing=comparing)
         except (OperationalError, InterfaceError):  # the database, not this claim

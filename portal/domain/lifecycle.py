@@ -60,6 +60,7 @@ class Verb(StrEnum):
     DELIVER = "deliver"  # the first delivery attempt: from here on the inputs are frozen
     FINISH = "finish"  # observed as it was asked
     FAIL = "fail"
+    ADOPT = "adopt"  # found on a control plane: it was asked for and delivered without this database's knowing
 
 
 _S, _V = RequestState, Verb
@@ -70,6 +71,9 @@ TRANSITIONS: Mapping[tuple[RequestState, Verb], RequestState] = MappingProxyType
         (_S.DRAFT, _V.ALLOW): _S.APPROVED,
         (_S.DRAFT, _V.DENY): _S.DENIED,
         (_S.DRAFT, _V.WITHDRAW): _S.WITHDRAWN,
+        (_S.DRAFT, _V.ADOPT): _S.DONE,
+        (_S.WAITING, _V.ADOPT): _S.DONE,
+        (_S.APPROVED, _V.ADOPT): _S.DONE,
         (_S.WAITING, _V.APPROVE): _S.APPROVED,
         (_S.WAITING, _V.REJECT): _S.REJECTED,
         (_S.WAITING, _V.WITHDRAW): _S.WITHDRAWN,

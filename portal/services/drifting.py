@@ -32,7 +32,7 @@ from portal.domain.lifecycle import FINAL, InstancePhase, RequestState, Verb
 from portal.models import OPEN_STATES, Instance, OutboxRow, Request
 from portal.ports import ObservedClaim
 from portal.rendering.claim import without_machinery
-from portal.services import changing, journal, loading, locks, reapplying, submitting, transitions
+from portal.services import changing, journal, loading, locks, pausing, reapplying, submitting, transitions
 from portal.services.access import Actor, instance_for, team_to_request_for
 from portal.services.errors import Conflict, InvalidInput, ServiceError
 
@@ -83,7 +83,9 @@ def govern(instance: Instance) -> None:
 
 def govern_all(limit: int = 200) -> None:
     """The same for every drift that is known: an answer may have come since the claim was observed."""
+    paused = [each.control_plane for each in pausing.pauses()]
     rows = Instance.objects.exclude(drift=[]).exclude(phase=InstancePhase.GONE.value)
+    rows = rows.exclude(environment__control_plane__in=paused)
     for instance in rows.select_related("team", "environment", "document").order_by("observed_at")[:limit]:
         govern(instance)
 

@@ -20,6 +20,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from portal.models import OutboxRow
+from portal.services import pausing
 
 
 class LeaseLost(Exception):
@@ -34,7 +35,8 @@ def put(lane: str, topic: str, payload: dict[str, Any], *, urgent: bool = False)
 
 
 def lease_due(limit: int = 100) -> list[tuple[int, uuid.UUID]]:
-    """Lease the head of each lane that is due. Rows that another sweep is looking at are skipped."""
+    """Lease the head of each lane that is due. Rows that another sweep is looking at are skipped, and so are those of
+    paused control planes."""
     now = timezone.now()
     ahead = OutboxRow.objects.filter(lane=OuterRef("lane"), done_at=None).filter(
         Q(urgent__gt=OuterRef("urgent")) | Q(urgent=OuterRef("urgent"), id__lt=OuterRef("id"))
@@ -42,7 +44,7 @@ def lease_due(limit: int = 100) -> list[tuple[int, uuid.UUID]]:
     at_work = OutboxRow.objects.filter(lane=OuterRef("lane"), done_at=None, leased_until__gte=now)
     with transaction.atomic():
         rows = list(
-            OutboxRow.objects.select_for_update(skip_locked=True)
+            pausing.not_held_back(OutboxRow.objects.select_for_update(skip_locked=True, of=("self",)))
             # The row's own lease too: of what is asked, that alone is looked at again once another sweep let go of it.
             .filter(Q(leased_until=None) | Q(leased_until__lt=now), done_at=None, due_at__lte=now)
             .filter(~Exists(ahead), ~Exists(at_work))

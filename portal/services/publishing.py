@@ -17,7 +17,7 @@ from django.utils import timezone
 from portal.domain.lifecycle import InstancePhase
 from portal.models import FeedEntity, FeedHead, Instance, OutboxRow
 from portal.rendering.entity import EntityFacts, entity_ref, render_entity
-from portal.services import journal, loading, outbox
+from portal.services import journal, loading, outbox, pausing
 from portal.services.errors import ServiceError, Unavailable
 from portal.services.instances import endpoint_of, monthly_of
 
@@ -132,7 +132,14 @@ def forget_removed(older_than: dt.datetime) -> int:
 
 
 def _require_complete() -> None:
-    """Refuse while a publication failed or is late: an answer with less would make the catalog delete."""
+    """Refuse while a publication failed or is late, or the database may know less than there is (it was restored): an
+    answer with less would make the catalog delete."""
+    for each in pausing.pauses():
+        raise Unavailable(
+            "control-plane-paused",
+            f"The control plane {each.control_plane} is paused: {each.reason} The feed answers again once somebody has "
+            "compared and resumed (`manage.py reconcile`); nothing should be deleted meanwhile.",
+        )
     failed = OutboxRow.objects.filter(topic="publish", outcome="failed")
     late = OutboxRow.objects.filter(topic="publish", done_at=None, created_at__lt=timezone.now() - LATE)
     row = failed.first() or late.first()

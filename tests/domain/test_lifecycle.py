@@ -24,6 +24,9 @@ STEPS = [
     ("Draft", "ask", "Waiting", "submitted, stages demanded"),
     ("Draft", "allow", "Approved", "submitted, nobody to ask"),
     ("Draft", "deny", "Denied", "a denial is stored"),
+    ("Draft", "adopt", "Done", "found on a control plane"),
+    ("Waiting", "adopt", "Done", "the database was restored from before its votes"),
+    ("Approved", "adopt", "Done", "the database was restored from before its delivery"),
     ("Waiting", "approve", "Approved", "the quorum is complete"),
     ("Waiting", "reject", "Rejected", "one person said no"),
     ("Waiting", "withdraw", "Withdrawn", "the requester thought again"),
@@ -48,8 +51,8 @@ def test_a_step_leads_where_the_design_says(state: str, verb: str, to: str, reas
 
 REFUSED = [
     ("Delivering", "withdraw", "supersede, finish, fail", "once delivery began it ends by itself"),
-    ("Waiting", "deliver", "deny, approve, reject, withdraw, expire, supersede, ask_again", "not without approval"),
-    ("Draft", "deliver", "ask, allow, deny, withdraw", "not before it is submitted"),
+    ("Waiting", "deliver", "deny, approve, reject, withdraw, expire, supersede, ask_again, adopt", "not without approval"),
+    ("Draft", "deliver", "ask, allow, deny, withdraw, adopt", "not before it is submitted"),
     ("Denied", "approve", "this state is final", "people don't overrule a policy"),
 ]
 
