@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,7 +35,7 @@ def function() -> Iterator[Any]:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     child = subprocess.Popen(
-        [sys.executable, "-m", "composition_function", "--address", address, "--insecure"],
+        [sys.executable, "-m", "composition_function", "--address", address, "--insecure", "--approvals=warn"],
         cwd=CROSSPLANE / "composition-function",
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CROSSPLANE / "composition-function")},
     )
@@ -49,7 +50,8 @@ def function() -> Iterator[Any]:
 
 def golden(example: str) -> dict[str, Any]:
     claim: dict[str, Any] = strict_yaml.parse((FOLDER / "claims" / f"{example}.yaml").read_text(encoding="utf-8"))
-    claim["metadata"] |= {"uid": f"uid-of-{example}", "creationTimestamp": "2026-12-01T12:00:00Z", "generation": 1}
+    # A uid of its own each time: the function remembers what it answered to a claim.
+    claim["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-12-01T12:00:00Z", "generation": 1}
     return claim
 
 

@@ -61,7 +61,7 @@ def serving(address: str, credentials: grpc.ChannelCredentials | None, *argument
 
 @pytest.fixture(scope="module")
 def stub() -> Iterator[Any]:
-    with serving(free_address(), None, "--insecure") as (_, found):
+    with serving(free_address(), None, "--insecure", "--approvals=warn") as (_, found):
         yield found
 
 
@@ -72,9 +72,12 @@ def request_for(claim: dict[str, Any], answer: Any = None, objects: list[dict[st
     for key, composed in answer.desired.resources.items() if answer else ():
         request.observed.resources[key].resource.CopyFrom(composed.resource)
     for key, selector in answer.requirements.resources.items() if answer else ():
+        request.required_resources[key].SetInParent()
+        if selector.kind == "ConfigMap":
+            assert (selector.match_name, selector.namespace) == ("portal-approval-keys", "portal-system")
+            continue
         assert selector.WhichOneof("match") == "match_labels", "all of a kind has to be said explicitly"
         assert not selector.HasField("namespace"), "in all namespaces"
-        request.required_resources[key].SetInParent()
         for item in objects or []:
             if (item["apiVersion"], item["kind"]) == (selector.api_version, selector.kind):
                 resource.update(request.required_resources[key].items.add(), item)
@@ -90,9 +93,9 @@ def status_of(answer: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "asks_for"),
     [
-        (MODEL, {"AcceleratorClass", "InferenceCluster", "ModelDeployment"}),
-        (QDRANT, {"InferenceCluster", "VectorDatabase"}),
-        (PGVECTOR, {"InferenceCluster", "VectorDatabase"}),
+        (MODEL, {"AcceleratorClass", "InferenceCluster", "ModelDeployment", "ConfigMap"}),
+        (QDRANT, {"InferenceCluster", "VectorDatabase", "ConfigMap"}),
+        (PGVECTOR, {"InferenceCluster", "VectorDatabase", "ConfigMap"}),
     ],
 )
 def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str]) -> None:
@@ -114,13 +117,17 @@ def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str])
     assert [(c.type, c.status) for c in composed.conditions] == [
         ("Placed", fnv1.STATUS_CONDITION_TRUE),
         ("WorkloadReady", fnv1.STATUS_CONDITION_FALSE),
+        ("Suspended", fnv1.STATUS_CONDITION_FALSE),
+        ("Approved", fnv1.STATUS_CONDITION_FALSE),
     ]
+    assert composed.conditions[-1].message.startswith("would be refused: ")
     assert list(composed.results) == []
 
 
 def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> None:
     """It is dropped before it is looked at; nothing else may go with it."""
     claim, other = example(MODEL), example(MODEL)
+    claim["metadata"]["uid"] = "first"  # what was answered to a uid is remembered for a while
     other["metadata"] |= {"uid": "other", "annotations": {"a": "b"}, "managedFields": [{"manager": "core"}]}
     placement = {"cluster": "eu-central-1", "pool": "l4", "region": "eu-central", "reasons": [{"code": "Chosen"}]}
     other["status"] = {"placement": placement, "replicas": {"ready": 1, "total": 1}}
@@ -128,6 +135,7 @@ def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> Non
     answer = stub.RunFunction(request_for(claim, asked, [*counted_fleet(), other]), timeout=10)
     assert status_of(answer)["placement"]["cluster"] == "us-east-1", "the other one's slot counts"
     bare = {"kind": "ModelDeployment", "apiVersion": other["apiVersion"], "spec": other["spec"]}
+    claim["metadata"]["uid"] = "second"
     without = stub.RunFunction(request_for(claim, asked, [*counted_fleet(), bare]), timeout=10)
     assert [result.message for result in without.results] == [
         "left out: ModelDeployment ?: /metadata/name is missing; it must be a text that is not empty"

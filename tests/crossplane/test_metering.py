@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from composition_function import sizing
+from composition_function import needs, sizing
 from composition_function.needs import need_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -46,6 +46,7 @@ def databases(draw: st.DrawFn) -> dict[str, Any]:
         "dimensions": draw(st.integers(1, 65_536)),
         "precision": draw(st.sampled_from(["float32", "float16", "int8", "binary"])),
         "highAvailability": draw(st.booleans()),
+        "suspend": draw(st.booleans()),
     }
     return claim
 
@@ -55,19 +56,20 @@ def databases(draw: st.DrawFn) -> dict[str, Any]:
 def test_memory_of_a_database(claim: dict[str, Any]) -> None:
     assume(claim["spec"]["engine"] == "qdrant" or not broken_rules(schema("VectorDatabase"), claim))
     taken = {"vectordb.memory_gib": sizing.memory_gib(claim)}
-    assert metered(claim) == taken
+    assert metered(claim) == taken == needs.metered(claim)
     assert metered(claim, "prices") == taken
     assert need_of(claim).units == taken["vectordb.memory_gib"]
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(1, 16), st.integers(1, 32), st.sampled_from(["l4", "h100-80gb"]))
-def test_accelerators_of_a_model(count: int, most: int, name: str) -> None:
+@given(st.integers(1, 16), st.integers(1, 32), st.sampled_from(["l4", "h100-80gb"]), st.booleans())
+def test_accelerators_of_a_model(count: int, most: int, name: str, suspended: bool) -> None:
     claim = example(MODEL)
     claim["spec"] |= {"accelerator": {"class": name, "count": count}, "replicas": {"min": 1, "max": most}}
+    claim["spec"]["suspend"] = suspended
     need = need_of(claim)
-    assert metered(claim) == {f"gpu.{need.resource}": need.units}
-    assert metered(claim, "prices") == {f"gpu.{name}": count * most}
+    assert metered(claim) == {f"gpu.{need.resource}": need.units} == needs.metered(claim)
+    assert metered(claim, "prices") == {f"gpu.{name}": 0 if suspended else count * most}
 
 
 @pytest.mark.parametrize(

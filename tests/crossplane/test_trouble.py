@@ -118,7 +118,7 @@ def test_every_answer_has_every_condition() -> None:
 
     def step() -> None:
         outcome = run.step()
-        assert [c.type for c in outcome.conditions] == ["Placed", "WorkloadReady", "Suspended"]
+        assert [c.type for c in outcome.conditions] == ["Placed", "WorkloadReady", "Suspended", "Approved"]
         seen.append(tuple(c.reason for c in outcome.conditions[:2]))
 
     step()

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from composition_function.slots import Placement
+
 Manifest = dict[str, Any]
 
 # Seconds after which the control plane should call again. Required resources are not watched, so a claim that waits for
@@ -14,6 +16,7 @@ Manifest = dict[str, Any]
 TTL_NEXT_STEP = 1
 TTL_PENDING = 10
 TTL_SETTLED = 60
+TTL_WAITING_MOST = 300
 
 
 class SpecError(Exception):
@@ -22,22 +25,41 @@ class SpecError(Exception):
 
 @dataclass(frozen=True)
 class Selector:
-    """All objects of a kind that a composer has to see: with these labels, in all namespaces unless one is named."""
+    """All objects of a kind that a composer has to see: with these labels, in all namespaces unless one is named; or
+    the one with a name."""
 
     name: str
     api_version: str
     kind: str
     labels: tuple[tuple[str, str], ...] = ()
     namespace: str | None = None
+    match_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What came of a claim's signed approval. ``keeps``: not granted, but what is composed already may stay as long as
+    it doesn't grow. Not ``enforced``: a refusal is told, and nothing else comes of it."""
+
+    granted: bool
+    reason: str
+    message: str = ""
+    keeps: bool = False
+    enforced: bool = True
 
 
 @dataclass(frozen=True)
 class Request:
-    """The claim, what was composed for it, and the objects asked for, by selector name."""
+    """The claim, what was composed for it, and the objects asked for, by selector name.
+
+    ``answered`` is the placement that it was given a moment ago, which ``composite`` may not show yet (``memory``).
+    """
 
     composite: Manifest
     observed: Mapping[str, Manifest] = field(default_factory=dict)
     required: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    answered: Placement | None = None
+    approval: Approval = Approval(True, "NotAsked")
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,7 @@ class Outcome:
     conditions: list[Condition] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ttl: int = TTL_SETTLED
+    placement: Placement | None = None  # of a claim that was placed
 
 
 def at(document: Any, *path: str | int, default: Any = None) -> Any:

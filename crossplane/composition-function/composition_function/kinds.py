@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from composition_function import fleet
+from composition_function import approvals, fleet
 from composition_function.contract import Manifest, Outcome, Request, Selector
 from composition_function.fleet_kinds import compose_accelerator_class, compose_cluster, nodes_selector
 from composition_function.modeldeployment import compose_model
@@ -15,7 +15,7 @@ class Kind:
     """How one kind of claim is handled."""
 
     compose: Callable[[Request], Outcome]
-    requires: tuple[Selector, ...]
+    requires: tuple[Selector, ...]  # one that asks for approval keys needs an approval
     # What depends on the claim itself. Raises SpecError.
     requires_for: Callable[[Manifest], tuple[Selector, ...]] = lambda composite: ()
 
@@ -25,8 +25,8 @@ class Kind:
 
 
 KINDS = {
-    "ModelDeployment": Kind(compose_model, (fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS)),
-    "VectorDatabase": Kind(compose_database, (fleet.CLUSTERS, fleet.DATABASES)),
+    "ModelDeployment": Kind(compose_model, (approvals.KEYS, fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS)),
+    "VectorDatabase": Kind(compose_database, (approvals.KEYS, fleet.CLUSTERS, fleet.DATABASES)),
     "AcceleratorClass": Kind(compose_accelerator_class, ()),
     "InferenceCluster": Kind(
         compose_cluster,

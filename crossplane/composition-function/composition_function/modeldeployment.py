@@ -170,5 +170,9 @@ def _is_stopped(service: Manifest) -> bool:
 
 
 WORKLOAD = Workload(
-    MAIN, _build, _observe, Stopping({MAIN: _stop}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=False)
+    MAIN,
+    _build,
+    _observe,
+    _not_ready,
+    Stopping({MAIN: _stop}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=False),
 )

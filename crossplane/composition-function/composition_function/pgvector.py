@@ -185,5 +185,6 @@ WORKLOAD = Workload(
     MAIN,
     build,
     observe,
+    _not_ready,
     Stopping({MAIN: _hibernate, BACKUP_SCHEDULE: _pause}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=True),
 )

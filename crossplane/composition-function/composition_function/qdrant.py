@@ -213,5 +213,6 @@ WORKLOAD = Workload(
     MAIN,
     build,
     observe,
+    _not_ready,
     Stopping({MAIN: _scale_to_zero}, _still_runs, STOPPED_WHEN, _is_stopped, keeps_slot=True),
 )

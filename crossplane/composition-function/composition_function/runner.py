@@ -3,25 +3,35 @@
 In charge of asking for the other objects that a kind has to see; not of any decision about them.
 """
 
+import dataclasses
 import datetime
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import grpc
 from crossplane.function import logging, resource, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
-from google.protobuf import struct_pb2 as structpb
 
-from composition_function.contract import Composed, Manifest, Outcome, Request, Selector, SpecError
+from composition_function import approvals
+from composition_function.contract import Approval, Composed, Manifest, Outcome, Request, Selector, SpecError, describe
 from composition_function.kinds import KINDS
+from composition_function.memory import Memory
 from composition_function.objects import as_it_was
+from composition_function.reading import Versions
+
+OLD = "the control plane's cache still shows it as it was before the last change; it is composed in a moment"
 
 
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
     """Composes every kind of ``kinds.KINDS``; a fatal result names the field or the kind that it can't work with."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, enforce_approvals: bool = True) -> None:
         self._log = logging.get_logger()
+        self._memory = Memory()
+        self._versions = Versions()
+        self._enforce = enforce_approvals
 
     async def RunFunction(
         self, req: fnv1.RunFunctionRequest, _: "grpc.aio.ServicerContext[Any, Any] | None"
@@ -38,50 +48,49 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         except SpecError as error:
             response.fatal(rsp, str(error))
             return rsp
+        if self._memory.is_old(composite):
+            response.fatal(rsp, f"{describe(composite)}: {OLD}")
+            return rsp
         for selector in selectors:
             _require(rsp, selector)
         observed = {key: resource.struct_to_dict(item.resource) for key, item in req.observed.resources.items()}
         if any(selector.name not in req.required_resources for selector in selectors):
             _answer(rsp, Outcome(resources={key: Composed(as_it_was(item)) for key, item in observed.items()}))
             return rsp
-        required = {s.name: [_light(i.resource) for i in req.required_resources[s.name].items] for s in selectors}
+        required = {
+            s.name: [self._versions.read(i.resource) for i in req.required_resources[s.name].items] for s in selectors
+        }
+        answered, approval = self._memory.placement(composite), self._approval(composite, required)
         try:
-            outcome = kind.compose(Request(composite, observed, required))
+            outcome = kind.compose(Request(composite, observed, required, answered, approval))
         except SpecError as error:
             response.fatal(rsp, str(error))
             return rsp
+        self._memory.keep(composite, outcome)
         _answer(rsp, outcome)
         self._log.debug("composed", tag=req.meta.tag, kind=composite["kind"], ready=outcome.ready)
         return rsp
 
-
-# Parts of other objects that no decision looks at, and that are most of their size.
-_UNREAD = (("metadata", "managedFields"), ("metadata", "annotations"), ("status", "placement", "reasons"))
-
-
-def _light(source: structpb.Struct) -> Manifest:
-    """Another object as a dict, without what is not read of it: with many claims this is most of a call's time."""
-    for *path, last in _UNREAD:
-        node = source
-        for step in path:
-            # Looking a key up would add it.
-            node = node.fields[step].struct_value if step in node.fields else structpb.Struct()
-        node.fields.pop(last, None)
-    found: Manifest = resource.struct_to_dict(source)
-    return found
+    def _approval(self, composite: Manifest, required: Mapping[str, Sequence[Manifest]]) -> Approval:
+        if approvals.KEYS.name not in required:
+            return Approval(True, "NotAsked")
+        verdict = approvals.judge(composite, required[approvals.KEYS.name], time.time())
+        return dataclasses.replace(verdict, enforced=self._enforce)
 
 
 def _require(rsp: fnv1.RunFunctionResponse, selector: Selector) -> None:
-    """Ask for all objects of a kind. An empty label selector, said explicitly, is all of them."""
+    """Ask for all objects of a kind, or for one. An empty label selector, said explicitly, is all of them."""
     response.require_resources(
         rsp,
         selector.name,
         selector.api_version,
         selector.kind,
-        match_labels=dict(selector.labels),
+        match_name=selector.match_name,
+        match_labels=None if selector.match_name else dict(selector.labels),
         namespace=selector.namespace,
     )
-    rsp.requirements.resources[selector.name].match_labels.SetInParent()
+    if not selector.match_name:
+        rsp.requirements.resources[selector.name].match_labels.SetInParent()
 
 
 def _answer(rsp: fnv1.RunFunctionResponse, outcome: Outcome) -> None:

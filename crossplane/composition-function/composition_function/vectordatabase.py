@@ -17,5 +17,5 @@ def compose_database(request: Request) -> Outcome:
             f"{describe(request.composite)}: /spec/engine is {name!r}; it must be one of {', '.join(sorted(ENGINES))}"
         )
     outcome = compose(request, engine.WORKLOAD)
-    outcome.status["memoryGiB"] = memory_gib(request.composite)
+    outcome.status.setdefault("memoryGiB", memory_gib(request.composite))
     return outcome

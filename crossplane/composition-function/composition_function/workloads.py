@@ -12,6 +12,8 @@ from composition_function.contract import (
     TTL_NEXT_STEP,
     TTL_PENDING,
     TTL_SETTLED,
+    TTL_WAITING_MOST,
+    Approval,
     Composed,
     Condition,
     Manifest,
@@ -22,9 +24,12 @@ from composition_function.contract import (
     describe,
     text,
 )
-from composition_function.needs import suspended
+from composition_function.memory import is_seen
+from composition_function.needs import NOT_APPROVED, full_need, suspended
 from composition_function.placement import place
 from composition_function.slots import Placement, Slot, Step
+
+NO_ADDRESS = "it has no address yet"
 
 
 @dataclass
@@ -39,34 +44,104 @@ class Built:
 @dataclass(frozen=True)
 class Workload:
     """What a kind brings along. ``main`` is the key of the composed resource that stands for the workload; ``build``
-    composes in a bound slot; ``observe`` gives the status of what runs, for a claim that has to stay as it was."""
+    composes in a bound slot; ``observe`` gives the status of what runs, and ``not_ready`` says of the main workload, as
+    it is on its cluster, what it lacks: for a claim that has to stay as it was."""
 
     main: str
     build: Callable[[Request, objects.Target], Built]
     observe: Callable[[Request], Manifest]
+    not_ready: Callable[[Manifest], str | None]
     stopping: suspension.Stopping
 
 
 def compose(request: Request, workload: Workload) -> Outcome:
-    """Place the claim; once its slot is bound, build its resources. A claim that is to be suspended is stopped."""
+    """Place the claim; once its slot is bound, build its resources. A claim that is to be suspended is stopped, one
+    whose approval doesn't cover it stays as it was."""
     if at(request.composite, "metadata", "deletionTimestamp"):
         return _leave_alone(request)
     if suspended(request.composite):
-        return suspension.compose(request, workload.main, workload.stopping, workload.observe(request))
-    outcome = _run(request, workload)
-    outcome.conditions.append(suspension.NOT_SUSPENDED)
+        outcome = _stop(request, workload)
+    elif not _covered(request, workload):
+        outcome = _as_approved_before(request, workload)
+    else:
+        outcome = _run(request, workload)
+        outcome.conditions.append(suspension.NOT_SUSPENDED)
+    outcome.conditions.append(_approved(request.approval))
     return outcome
+
+
+def _approved(approval: Approval) -> Condition:
+    if approval.granted or approval.enforced:
+        return Condition("Approved", approval.granted, approval.reason, approval.message)
+    return Condition("Approved", False, approval.reason, f"would be refused: {approval.message}")
+
+
+def _covered(request: Request, workload: Workload) -> bool:
+    """Whether the claim may be composed as its spec says now."""
+    approval = request.approval
+    if approval.granted or not approval.enforced:
+        return True
+    composed = objects.granted(request.observed.get(workload.main))
+    return approval.keeps and composed is not None and full_need(request.composite).units <= composed
+
+
+def _stop(request: Request, workload: Workload) -> Outcome:
+    return suspension.compose(request, workload.main, workload.stopping, workload.observe(request))
+
+
+def _as_approved_before(request: Request, workload: Workload) -> Outcome:
+    """Nothing new for a claim without an approval; what was composed for it when it had one stays."""
+    slot = objects.slot_of(request.observed.get(workload.main))
+    if slot is None:
+        why = "it has no approval; see the condition Approved"
+        placed = Condition("Placed", False, NOT_APPROVED, why)
+        outcome = Outcome(conditions=[placed, Condition("WorkloadReady", False, "NotComposed", why)])
+        outcome.conditions.append(suspension.NOT_SUSPENDED)
+        outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
+    elif suspension.suspended_as_composed(request, workload.main, workload.stopping):
+        outcome = _stop(request, workload)
+    else:
+        outcome = _keep(request, workload, slot)
+    outcome.ttl = TTL_PENDING
+    return outcome
+
+
+def _keep(request: Request, workload: Workload, slot: Slot) -> Outcome:
+    """As it was, and ready if that is."""
+    observed = request.observed.get(workload.main)
+    waiting_for = objects.problem(observed) or workload.not_ready(objects.workload(observed))
+    # What is reckoned from the spec stays what it was with it.
+    before = at(request.composite, "status", default={})
+    status = {key: before[key] for key in ("placement", "memoryGiB") if key in before} | workload.observe(request)
+    if waiting_for is None and "endpoint" not in status:
+        waiting_for = NO_ADDRESS
+    resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
+    all_ready(resources, waiting_for)
+    where = Condition("Placed", True, "Placed", f"runs in {slot.cluster}/{slot.pool}, as it was approved before")
+    reason = "Progressing" if waiting_for else "Ready"
+    conditions = [
+        where,
+        Condition("WorkloadReady", not waiting_for, reason, waiting_for or ""),
+        suspension.NOT_SUSPENDED,
+    ]
+    return Outcome(ready=not waiting_for, resources=resources, status=status, conditions=conditions)
 
 
 def _run(request: Request, workload: Workload) -> Outcome:
     placement, complaints = _place(request, workload.main)
     left = _left(placement, request.observed.get(workload.main))
-    outcome = Outcome(status={"placement": _status(request.composite, placement)}, warnings=complaints)
+    outcome = Outcome(
+        status={"placement": _status(request.composite, placement)}, warnings=complaints, placement=placement
+    )
     outcome.conditions.append(_placed(request, placement, left))
     if placement.step is not Step.BOUND or placement.slot is None or left is not None:
         outcome.conditions.append(Condition("WorkloadReady", False, "NotComposed", "it has no slot to run in yet"))
-        outcome.ttl = TTL_PENDING if placement.step is Step.REFUSED else TTL_NEXT_STEP
+        outcome.ttl = waiting_ttl(placement.ahead) if placement.step is Step.REFUSED else TTL_NEXT_STEP
         return outcome
+    if placement.held_back and workload.main not in request.observed and request.answered is not None:
+        raise SpecError(
+            f"{describe(request.composite)}: what is composed for it is not shown yet; it is asked for again"
+        )
     if placement.held_back:
         outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
         outcome.status |= workload.observe(request)
@@ -79,12 +154,12 @@ def _run(request: Request, workload: Workload) -> Outcome:
 
 def _compose_in(slot: Slot, request: Request, workload: Workload, outcome: Outcome) -> None:
     """Fill the outcome with what the kind makes of a bound slot."""
-    need = fleet.read_claim(request.composite).need
+    need = full_need(request.composite)
     built = workload.build(request, objects.Target(slot, _provider_config(request, slot.cluster), need.units))
     waiting_for = built.waiting_for
     if waiting_for is None and "endpoint" not in built.status:
         # Its parts become ready one by one; without an address it is of use to nobody yet.
-        waiting_for = "it has no address yet"
+        waiting_for = NO_ADDRESS
         all_ready(built.resources, waiting_for)
     outcome.resources = built.resources
     outcome.status |= built.status
@@ -93,6 +168,14 @@ def _compose_in(slot: Slot, request: Request, workload: Workload, outcome: Outco
         Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", waiting_for or "")
     )
     outcome.ttl = TTL_SETTLED if outcome.ready else TTL_PENDING
+
+
+def waiting_ttl(ahead: int) -> int:
+    """Seconds after which a claim without a slot looks again: the later, the more older ones choose before it.
+
+    Hundreds that look every few seconds would leave no time for anybody else; what gets free is theirs first anyway.
+    """
+    return min(TTL_PENDING + ahead, TTL_WAITING_MOST)
 
 
 def _leave_alone(request: Request) -> Outcome:
@@ -104,13 +187,25 @@ def _leave_alone(request: Request) -> Outcome:
 
 def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
     observed = request.observed.get(main)
-    me = fleet.read_claim(request.composite)
+    me = replace(fleet.read_claim(request.composite), need=full_need(request.composite))
     slot, bound = objects.hold(me, observed)
+    me, granted = replace(me, held=slot, bound=bound), objects.granted(observed)
+    answer = request.answered
+    if answer is not None and not is_seen(answer, me, _composed(request)):
+        if answer.step in (Step.RESERVED, Step.WAITING):
+            return answer, []  # to be seen by all before it may bind
+        me = replace(me, held=answer.slot, bound=answer.step is Step.BOUND)
+        granted = me.need.units if granted is None else granted
     same_kind = fleet.DATABASES if request.composite["kind"] == "VectorDatabase" else fleet.MODELS
     others, claim_complaints = fleet.read_all(request.required.get(same_kind.name, ()), fleet.read_claim)
     clusters, cluster_complaints = fleet.read_all(request.required.get(fleet.CLUSTERS.name, ()), fleet.read_cluster)
-    placement = place(replace(me, held=slot, bound=bound), others, clusters, objects.granted(observed))
+    placement = place(me, others, clusters, granted)
     return placement, claim_complaints + cluster_complaints
+
+
+def _composed(request: Request) -> bool:
+    """Whether something was composed for the claim, or is about to be: references are written first."""
+    return bool(request.observed) or bool(at(request.composite, "spec", "crossplane", "resourceRefs"))
 
 
 def _left(placement: Placement, observed: Manifest | None) -> Slot | None:
@@ -164,7 +259,7 @@ def _refused(request: Request, placement: Placement) -> tuple[str, str]:
     """Reason and message when no slot fits."""
     if not placement.reasons:
         return "NoFleet", "the fleet has no InferenceCluster; create one (examples are in crossplane/fleet)"
-    need = fleet.read_claim(request.composite).need
+    need = full_need(request.composite)
     why = "; ".join(f"{reason.cluster}: {reason.message} ({reason.code.value})" for reason in placement.reasons)
     wanted = f"{need.units} {need.resource} ({need.pieces} x {need.piece} on one node)"
     advice = "Ask for less, allow more regions, or wait: it is tried again by itself"
