@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from portal.api import audit, catalog, documentation, governed, instances, offerings, requests
+from portal.api import audit, catalog, documentation, drift, governed, instances, offerings, requests
 from portal.api.door import NothingHere
 from portal.api.root import Root
 
@@ -19,6 +19,8 @@ V1 = [
     path("requests/<uuid:request_id>/withdraw/", requests.RequestWithdraw.as_view(), name="request-withdraw"),
     path("instances/", instances.InstanceList.as_view(), name="instances"),
     path("instances/<uuid:instance_id>/", instances.InstanceDetail.as_view(), name="instance"),
+    path("instances/<uuid:instance_id>/take-back/", drift.InstanceTakeBack.as_view(), name="instance-take-back"),
+    path("instances/<uuid:instance_id>/ask-for-drift/", drift.InstanceAskForDrift.as_view(), name="instance-ask"),
     path("offerings/", offerings.OfferingList.as_view(), name="offerings"),
     re_path(r"^offerings/(?P<name>[a-z0-9][a-z0-9.-]{0,99})/$", offerings.OfferingDetail.as_view(), name="offering"),
     path("teams/", governed.TeamList.as_view(), name="teams"),

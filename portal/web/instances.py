@@ -20,6 +20,7 @@ from portal.services.access import Actor, instance_for, own_team_ids, visible_re
 from portal.services.instances import endpoint_of, monthly_of
 from portal.web import drafts, figures, status, timeline
 from portal.web.doors import page, show
+from portal.web.drift import may_govern
 from portal.web.forms import delete_form
 from portal.web.lists import request_rows
 from portal.web.paging import page_of
@@ -48,6 +49,7 @@ def instance(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> Htt
         "rows": request_rows(asked.rows),
         **_observed(found),
         "may_delete": _may_delete(found, acting),
+        "may_govern": may_govern(found, acting),
     }
     return show(request, acting, "instance", context)
 

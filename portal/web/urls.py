@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.web import home, inbox, instances, lists, offerings, requests, signin, teams
+from portal.web import drift, home, inbox, instances, lists, offerings, requests, signin, teams
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -21,6 +21,7 @@ urlpatterns = [
     path("instances/", lists.instances, name="instances"),
     path("instances/<uuid:instance_id>/", instances.instance, name="instance"),
     path("instances/<uuid:instance_id>/delete/", instances.delete, name="delete"),
+    path("instances/<uuid:instance_id>/drift/", drift.drift, name="drift"),
     path("inbox/", inbox.inbox, name="inbox"),
     path("teams/", teams.teams, name="teams"),
     path("teams/<slug:slug>/", teams.team, name="team"),
