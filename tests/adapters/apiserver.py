@@ -20,12 +20,14 @@ from portal.running import leftovers
 from portal.running.crossplane import access, authority, build, crds, install, ports, servers
 from portal.running.crossplane.kube import Api, Object, eventually
 from portal.running.crossplane.layout import CONTROL_PLANE, MANIFESTS, PORTAL_ACCOUNT, Layout
-from portal.running.crossplane.parts import CROSSPLANE_CRDS
+from portal.running.crossplane.parts import CROSSPLANE_CRDS, PROVIDER_CRDS
 from portal.running.supervisor import Supervisor
 from tests.adapters import widgets
 
 CRD = "apiextensions.k8s.io/v1"
 PORTAL_LABEL = "aiplatform.example.org/aggregate-to-portal"
+OBJECT = "kubernetes.m.crossplane.io/v1alpha1"
+OBJECT_GROUP = OBJECT.partition("/")[0]
 REVISION = "apiextensions.crossplane.io/v1"
 
 
@@ -38,6 +40,23 @@ class ApiServer:
 
     def plane(self) -> KubernetesControlPlane:
         return KubernetesControlPlane("local", self.kubeconfig)
+
+    def as_account(self, name: str) -> Path:
+        """A kubeconfig of an account of its own, which may do nothing yet."""
+        self.admin.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+        )
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        answer = self.admin.create(f"/api/v1/namespaces/default/serviceaccounts/{name}/token", asked)
+        return self.kubeconfig_with(answer["status"]["token"], name)
+
+    def kubeconfig_with(self, token: str, name: str) -> Path:
+        """A kubeconfig with this token."""
+        server = self.admin.server
+        path = self.layout.kubeconfig(CONTROL_PLANE, name)
+        found = access.Server(CONTROL_PLANE, server.url, server.authority, name, token)
+        authority.write_private(path, access.kubeconfig(found).encode())
+        return path
 
     def portal_may(self, name: str, rules: list[Object]) -> None:
         """Gives the portal's account these rights."""
@@ -67,20 +86,21 @@ class ApiServer:
                     self._bind(document["metadata"]["name"])
         verbs = ["get", "list", "watch", "create", "patch", "delete"]
         self.portal_may("widgets", [{"apiGroups": ["test.example.org"], "resources": ["widgets"], "verbs": verbs}])
-        server = self.admin.server
-        portal = access.Server(CONTROL_PLANE, server.url, server.authority, "portal", token)
-        authority.write_private(self.kubeconfig, access.kubeconfig(portal).encode())
+        self.kubeconfig_with(token, "portal")
         found = crds.read(CROSSPLANE_CRDS, settings.CACHE_DIR)
         wanted = [crd for crd in found if crd["spec"]["names"]["kind"] == "CompositionRevision"]
-        for crd in [*wanted, widget_crd()]:
+        provider = crds.installable(PROVIDER_CRDS, settings.CACHE_DIR)
+        for crd in [*wanted, *(crd for crd in provider if crd["spec"]["group"] == OBJECT_GROUP), widget_crd()]:
             self.admin.apply(crd)
-        for api_version, kind in ((widgets.API_VERSION, "Widget"), (REVISION, "CompositionRevision")):
+        served = ((widgets.API_VERSION, "Widget"), (REVISION, "CompositionRevision"), (OBJECT, "Object"))
+        for api_version, kind in served:
             eventually(f"{kind} is served", lambda v=api_version, k=kind: _listed(self.admin, v, k), 30)
         self.admin.apply(composition_revision("widgets", 1))
 
     def clean(self) -> None:
         """No claims, whatever holds them; no namespaces but the tests' own."""
-        for item in self.admin.items(widgets.API_VERSION, "Widget"):
+        found = [(widgets.API_VERSION, "Widget"), (OBJECT, "Object")]
+        for item in [item for api_version, kind in found for item in self.admin.items(api_version, kind)]:
             self.admin.delete(item, "Background")
             path = self.admin.path(item)
             with contextlib.suppress(Exception):  # it may be gone by now

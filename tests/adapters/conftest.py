@@ -19,8 +19,10 @@ from portal.adapters.embedded import EmbeddedControlPlane
 from portal.adapters.embedded.controller import Controller
 from portal.adapters.embedded.deliver import apply_object
 from portal.adapters.embedded.functions import Functions
+from portal.adapters.kubernetes import KubernetesControlPlane
 from portal.ports import ControlPlane
 from tests.adapters import widgets
+from tests.adapters.apiserver import ApiServer, running_api_server
 
 Wait = Callable[..., None]
 
@@ -91,6 +93,22 @@ def controlled(transactional_db: None, plane: ControlPlane, tiny_function: Funct
     """The same, with its controller running."""
     with Controller(Functions({"tiny": tiny_function.address}, timeout=1.5), faults=FAULTS):
         yield plane
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A real kube-apiserver; for tests with the marker `crossplane`."""
+    with running_api_server(tmp_path_factory.mktemp("api-server")) as server:
+        yield server
+
+
+@pytest.fixture
+def kube_plane(api_server: ApiServer) -> Iterator[KubernetesControlPlane]:
+    """It with the tests' kinds and namespace and the portal's rights; nothing is reconciled."""
+    made = api_server.plane()
+    made.ensure_namespace(widgets.NAMESPACE, create=True, labels={"team": "search"})
+    yield made
+    api_server.clean()
 
 
 FAULTS = {"broken": "fail", "hanging": "hang", "kept": "keep"}

@@ -4,7 +4,8 @@ In charge of: whose an object is before it is written, and what the answer says.
 sorted (meanings).
 
 No stranger's object is patched, although server-side apply makes and changes with one verb:
-    it is there       its label says whose it is; the apply names its uid, so that it changes this object or none
+    it is there       its label says whose it is (without one, the uid that the claim says it adopts); the apply names
+                      its uid, so that it changes this object or none
     it is not there   the answer must be 201. With 200 somebody made one in the meantime: if it carries another label
                       than ours the apply conflicts, and nothing is written; if it carries none, what was added is
                       taken back by applying nothing (without force nothing of theirs was overwritten)
@@ -25,6 +26,7 @@ from portal.adapters.kubernetes.paging import every_item
 from portal.adapters.kubernetes.refusals import Action
 from portal.domain.json_limits import first_problem
 from portal.ports import Applied, ClaimRef, DryRun, PortError, RetryableError, TerminalError
+from portal.rendering.claim import ADOPTED_UID
 from portal.rendering.names import ANNOTATION_PREFIX
 
 FIELD_MANAGER = "portal"
@@ -105,7 +107,7 @@ class Deliverer:
         path = paths.of_object(claim["apiVersion"], plural, metadata["namespace"], metadata["name"])
         live = self._client.find(action, path)
         if live is not None:
-            _check_ours(action, live, instance)
+            _check_ours(action, live, instance, metadata.get("annotations", {}).get(ADOPTED_UID))
             claim = {**claim, "metadata": {**metadata, "uid": live["metadata"]["uid"]}}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry:
@@ -166,9 +168,10 @@ def _instance_of(claim: dict[str, Any]) -> str:
     return instance
 
 
-def _check_ours(action: Action, live: dict[str, Any], instance: str) -> None:
+def _check_ours(action: Action, live: dict[str, Any], instance: str, adopted_uid: str | None) -> None:
     label = live["metadata"].get("labels", {}).get(INSTANCE_LABEL)
-    if label != instance:
+    adopted = label is None and live["metadata"]["uid"] == adopted_uid
+    if label != instance and not adopted:
         raise _taken(action, repr(label))
     if live["metadata"].get("deletionTimestamp"):
         raise RetryableError(
@@ -196,8 +199,8 @@ def _only_manager_of_spec(made: dict[str, Any]) -> bool:
 
 def _sharpened(error: PortError, action: Action, was_there: bool) -> PortError:
     """A conflict over the label that says whose it is: the object was made, or made another's, since it was read."""
+    if error.code == "field-conflict" and not was_there:
+        return _taken(action, "another, or none: it was made at the same time")
     if error.code == "field-conflict" and INSTANCE_LABEL.replace("/", "~1") in error.message:
-        return _taken(action, "another")
-    if error.code == "write-conflict" and was_there:
-        return RetryableError("write-conflict", f"{error.message}. It is read again and applied again")
+        return _taken(action, "another by now")
     return error

@@ -60,6 +60,9 @@ def meaning(refusal: Refusal, action: Action) -> PortError:
 
 
 def _conflict(refusal: Refusal, action: Action) -> PortError | None:
+    if refusal.status == 422 and any(cause.field == "metadata.uid" for cause in refusal.causes):
+        text = f"another {action.what} is on {action.plane} than a moment ago; it is read again and applied again"
+        return RetryableError("write-conflict", text)
     if refusal.status != 409:
         return None
     owned = [cause for cause in refusal.causes if cause.reason == "FieldManagerConflict"]
