@@ -65,7 +65,8 @@ def compose(request: Request, workload: Workload) -> Outcome:
         outcome = _as_approved_before(request, workload)
     else:
         outcome = _run(request, workload)
-        outcome.conditions.append(suspension.NOT_SUSPENDED)
+        if _expired(request.approval) and workload.main in request.observed and workload.main not in outcome.resources:
+            outcome = _as_approved_before(request, workload)  # moved, it would be a new one without an approval
     outcome.conditions.append(_approved(request.approval))
     return outcome
 
@@ -82,7 +83,11 @@ def _covered(request: Request, workload: Workload) -> bool:
     if approval.granted or not approval.enforced:
         return True
     composed = objects.granted(request.observed.get(workload.main))
-    return approval.keeps and composed is not None and full_need(request.composite).units <= composed
+    return _expired(approval) and composed is not None and full_need(request.composite).units <= composed
+
+
+def _expired(approval: Approval) -> bool:
+    return approval.enforced and approval.keeps
 
 
 def _stop(request: Request, workload: Workload) -> Outcome:
@@ -128,6 +133,13 @@ def _keep(request: Request, workload: Workload, slot: Slot) -> Outcome:
 
 
 def _run(request: Request, workload: Workload) -> Outcome:
+    """Placed, and composed once its slot is bound."""
+    outcome = _placed_and_composed(request, workload)
+    outcome.conditions.append(suspension.NOT_SUSPENDED)
+    return outcome
+
+
+def _placed_and_composed(request: Request, workload: Workload) -> Outcome:
     placement, complaints = _place(request, workload.main)
     left = _left(placement, request.observed.get(workload.main))
     outcome = Outcome(
