@@ -10,11 +10,11 @@ Not in charge of: what was sent (deliver), broken connections (client).
     admission-unavailable       R  a webhook that has to be asked does not answer
     namespace-missing           T  namespace-terminating R
     cluster-quota-exceeded      T  a ResourceQuota of the namespace is used up
-    forbidden                   T  the portal's role lacks a right
+    forbidden                   R  the portal's role lacks a right (1)
     credentials-refused         R  the portal's token or certificate is not accepted (any more)
     claim-invalid               T  the claim does not fit its schema: fields by JSON pointer
     claim-too-large             T
-    offering-not-installed      T  the control plane does not serve this kind
+    offering-not-installed      R  the control plane does not serve this kind (1)
     cursor-expired              R  list again
     control-plane-busy          R  throttled, with the wait that it asks for
     control-plane-timeout       R  it did not answer in time
@@ -22,6 +22,8 @@ Not in charge of: what was sent (deliver), broken connections (client).
     refused                     T  any other 4xx
 
 R is RetryableError, T is TerminalError.
+(1) An API server that was just started says so too, for seconds, until it has read its roles and CRDs (seen on
+kube-apiserver v1.35.4 that was killed, 2026-12-01); and whoever runs it can mend it while the request waits.
 """
 
 from __future__ import annotations
@@ -132,10 +134,10 @@ def _forbidden(refusal: Refusal, action: Action) -> PortError | None:
         )
     match = _FORBIDDEN.search(refusal.message)
     if match is None:
-        return TerminalError("forbidden", f"{action.plane} forbids to {action.verb} {action.what}: {_text(refusal)}")
+        return RetryableError("forbidden", f"{action.plane} forbids to {action.verb} {action.what}: {_text(refusal)}")
     user, verb, resource, group = match.groups()
     kind = f"{resource}.{group}" if group else resource
-    return TerminalError(
+    return RetryableError(
         "forbidden",
         f"{user} may not {verb} {kind} on {action.plane}. Whoever administers it grants that by the {ROLE} and a "
         "binding to this user",
@@ -189,9 +191,9 @@ def _absent(refusal: Refusal, action: Action) -> PortError | None:
     return not_installed(action)
 
 
-def not_installed(action: Action) -> TerminalError:
-    """A kind that nobody serves there."""
-    return TerminalError(
+def not_installed(action: Action) -> RetryableError:
+    """A kind that nobody serves there (yet)."""
+    return RetryableError(
         "offering-not-installed",
         f"{action.plane} does not serve {action.what}: its XRD is not installed there, or not established. Whoever "
         "runs the control plane installs the offering (crossplane/apis)",
