@@ -21,6 +21,7 @@ from portal.api import filters, pagination
 from portal.api.decision_shapes import moment, money
 from portal.api.door import Door
 from portal.api.schemas import instances as described
+from portal.domain.conditions import time_of
 from portal.domain.lifecycle import InstancePhase
 from portal.rendering.claim import claim_yaml
 from portal.services import access
@@ -111,7 +112,7 @@ def _judged(observed: dict[str, Any]) -> dict[str, Any]:
     """What was made of the claim's conditions; nothing before it was seen."""
     return {
         "condition": observed.get("condition"),
-        "conditionSince": observed.get("since"),
+        "conditionSince": moment(time_of(observed.get("since"))),
         "advice": observed.get("advice", ""),
         "typicalSeconds": observed.get("typical"),
     }
@@ -120,7 +121,9 @@ def _judged(observed: dict[str, Any]) -> dict[str, Any]:
 def _details(row: Row) -> dict[str, Any]:
     return {
         "status": row["observed"].get("status", {}),
-        "events": row["observed"].get("events", []),
+        "events": [
+            {**each, "lastSeen": moment(time_of(each["lastSeen"]))} for each in row["observed"].get("events", [])
+        ],
         "drift": row["drift"],
         "claim": row["claim"],
         "claimYaml": claim_yaml(row["claim"]) if row["claim"] is not None else None,

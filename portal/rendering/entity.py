@@ -61,6 +61,8 @@ class EntityFacts:
     base_url: str
     lifecycle: str = "production"
     message: str = ""
+    advice: str = ""  # who must do what
+    drift: tuple[str, ...] = ()  # fields of the claim that others have set
     endpoint: Mapping[str, str | int] = field(default_factory=dict)
     monthly: str | None = None
     currency: str = ""
@@ -145,6 +147,10 @@ def _annotations(facts: EntityFacts) -> dict[str, str]:
         own["request"] = facts.request_id
     if facts.message:
         own["message"] = facts.message
+    if facts.advice:
+        own["advice"] = facts.advice
+    if facts.drift:
+        own["drift"] = ", ".join(facts.drift)
     if facts.monthly is not None:
         own["cost-per-month"] = f"{facts.monthly} {facts.currency}"
     own |= {f"endpoint-{key}": value for key, value in _endpoint(facts)}

@@ -171,6 +171,8 @@ def _entity(instance: Instance) -> dict[str, Any]:
             phase=instance.phase,
             since=instance.since,
             message=instance.message,
+            advice=instance.observed.get("advice") or "",
+            drift=tuple(row["field"] for row in instance.drift),
             claim_kind=claim["kind"],
             claim_namespace=instance.namespace,
             claim_name=claim["metadata"]["name"],

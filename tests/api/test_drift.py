@@ -57,7 +57,7 @@ def test_status_names_the_condition_and_what_to_do(call_as: As) -> None:
             "message": "context deadline exceeded",
             "about": "ModelDeployment chat",
             "count": 3,
-            "lastSeen": "2026-12-01T12:00:00+00:00",
+            "lastSeen": "2026-12-01T12:00:00Z",
         }
     ]
     listed = call_as("ada").get("instances/").json["items"][0]

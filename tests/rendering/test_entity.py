@@ -113,8 +113,11 @@ def test_what_was_not_requested_has_no_link_to_a_request() -> None:
 
 
 def test_a_degraded_one_says_why() -> None:
-    entity = rendered(phase="Degraded", message="1 of 2 replicas answer.")
+    fields = ("/spec/replicas/max", "/spec/regions")
+    entity = rendered(phase="Degraded", message="1 of 2 replicas answer.", advice="Wait for the other.", drift=fields)
     assert entity["metadata"]["annotations"][PREFIX + "message"] == "1 of 2 replicas answer."
+    assert entity["metadata"]["annotations"][PREFIX + "advice"] == "Wait for the other."
+    assert entity["metadata"]["annotations"][PREFIX + "drift"] == "/spec/replicas/max, /spec/regions"
     assert entity["metadata"]["description"].endswith("Degraded, up to 584.00 EUR a month. 1 of 2 replicas answer.")
 
 
