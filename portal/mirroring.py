@@ -21,7 +21,7 @@ from django.db import Error, InterfaceError, OperationalError, close_old_connect
 from psycopg import Error as DriverError
 
 from portal.models import Document, Instance
-from portal.ports import ClaimRef, ControlPlane, ObservedClaim, RetryableError, TerminalError
+from portal.ports import ClaimRef, ControlPlane, ObservedClaim, PortError, RetryableError, TerminalError
 from portal.services import delivering, loading, observing, pausing, signing
 from portal.services.leading import Lead, LeadLost
 
@@ -198,7 +198,10 @@ class Mirror:
         instance = Instance.objects.select_related("document").get(pk=row.pk)
         try:
             found = self._plane.get(delivering.claim_ref(instance))
-        except TerminalError as error:  # its kind is not served: that does not say that it is gone
+        except PortError as error:
+            if error.code != "offering-not-installed":
+                raise
+            # That its kind is not served does not say that it is gone.
             log.warning("mirror.unknown", instance=str(row.pk), code=error.code, message=error.message)
             return
         if found is None or found.uid != row.uid:

@@ -270,7 +270,7 @@ class TestRights:
             "delete": lambda: nobody.delete(ref(), None),
         }
         for verb, call in cases.items():
-            with pytest.raises(TerminalError) as refused:
+            with pytest.raises(RetryableError) as refused:
                 call()
             assert refused.value.code == "forbidden"
             assert f"system:serviceaccount:default:nobody may not {verb} " in refused.value.message
@@ -285,7 +285,7 @@ class TestRights:
             lambda: kube_plane.get(GADGET),
             lambda: kube_plane.delete(GADGET, None),
         ):
-            with pytest.raises(TerminalError) as refused:
+            with pytest.raises(RetryableError) as refused:
                 call()
             assert refused.value.code == "offering-not-installed"
         claims, cursor = kube_plane.list([*KINDS, GADGET])

@@ -21,7 +21,7 @@ class Kinds:
         self._lock = threading.Lock()
 
     def plural(self, action: Action, api_version: str, kind: str) -> str:
-        """TerminalError `offering-not-installed` for a kind that is not served."""
+        """RetryableError `offering-not-installed` for a kind that is not served."""
         with self._lock:
             known = self._plurals.get((api_version, kind))
         if known is not None:

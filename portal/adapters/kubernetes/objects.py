@@ -18,7 +18,7 @@ from portal.adapters.kubernetes.claims import references
 from portal.adapters.kubernetes.client import Client
 from portal.adapters.kubernetes.paging import ATTEMPTS, pages
 from portal.adapters.kubernetes.refusals import Action
-from portal.ports import ComposedObject, RetryableError, TerminalError
+from portal.ports import ComposedObject, RetryableError
 
 API_VERSION, KIND, PLURAL = "kubernetes.m.crossplane.io/v1alpha1", "Object", "objects"
 GROUP = API_VERSION.partition("/")[0]
@@ -100,7 +100,7 @@ class Objects:
         path = paths.of_kind(API_VERSION, PLURAL, namespace)
         try:
             items = [item for page in pages(self._client, action, path, query) for item in page.get("items") or ()]
-        except TerminalError as error:
+        except RetryableError as error:
             if error.code != "offering-not-installed":
                 raise
             items = []
@@ -110,14 +110,13 @@ class Objects:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self._take_all()
-            except TerminalError as error:
-                if error.code != "offering-not-installed":
-                    raise
-                self._known, self.version = {}, ""
             except RetryableError as error:
-                if error.code != "cursor-expired" or attempt == ATTEMPTS:
+                if error.code == "offering-not-installed":
+                    self._known, self.version = {}, ""
+                elif error.code == "cursor-expired" and attempt < ATTEMPTS:
+                    continue
+                else:
                     raise
-                continue
             self._listed_at = time.monotonic()
             return
 

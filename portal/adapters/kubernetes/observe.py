@@ -17,7 +17,7 @@ from portal.adapters.kubernetes.claims import observed_claim
 from portal.adapters.kubernetes.client import Client
 from portal.adapters.kubernetes.objects import Objects
 from portal.adapters.kubernetes.refusals import Action
-from portal.ports import ClaimRef, ObservedClaim, RetryableError, TerminalError
+from portal.ports import ClaimRef, ObservedClaim, RetryableError
 
 
 class Seen:
@@ -51,7 +51,7 @@ class Observer:
         self._client, self._objects, self._seen = client, objects, seen
 
     def get(self, ref: ClaimRef) -> ObservedClaim | None:
-        """TerminalError `offering-not-installed`: that its kind is not served does not say that it is gone."""
+        """RetryableError `offering-not-installed`: that its kind is not served does not say that it is gone."""
         found = self.manifest(ref)
         return None if found is None else observed_claim(found, ref, self._objects.composed_now(found))
 
@@ -84,11 +84,9 @@ class Observer:
             query["resourceVersionMatch"] = "NotOlderThan"
         try:
             return self._client.get(action, path, query)
-        except TerminalError as error:
-            if error.code != "offering-not-installed":
-                raise
-            return None
         except RetryableError as error:
+            if error.code == "offering-not-installed":
+                return None
             if error.code != "cursor-expired":
                 raise
             # What was seen is not known there: restored from a backup, or another etcd. All that is there counts.

@@ -15,10 +15,16 @@ from portal.domain.json_limits import pointer
 # differ in the leading dot only (read 2026-12-01).
 _STEP = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+)\]|\["?([^\]"]*)"?\]|\[\{[^}]*\}\]""")
 
+# structured-merge-diff doesn't quote: what follows here is one key, dots and all.
+_KEYED = re.compile(r"\.?(metadata)\.(labels|annotations)\.(.+)\Z", re.DOTALL)
+
 
 def from_field_path(path: str) -> str:
     """`/spec/items/0/name` of `spec.items[0].name`; the empty pointer for what is no path. An item that is named by
     its keys (`[name="x"]`) ends the pointer: only the server knows its number."""
+    keyed = _KEYED.match(path)
+    if keyed is not None:
+        return pointer(*keyed.groups())
     steps: list[str] = []
     at = 0
     while at < len(path):
