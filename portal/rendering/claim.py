@@ -23,6 +23,8 @@ Style = Literal["v2", "v1"]
 
 MANAGED_BY = ANNOTATION_PREFIX + "managed-by"
 INSTANCE = ANNOTATION_PREFIX + "instance"
+# Of an object that was there before the portal knew it: its uid. A control plane's adapter takes over that one alone.
+ADOPTED_UID = ANNOTATION_PREFIX + "adopted-uid"
 
 MAX_DEPTH = 100  # of a spec; deeper ones are refused at the door already
 

@@ -34,11 +34,12 @@ log = structlog.get_logger()
 
 
 def instance_id_of(claim: ObservedClaim) -> uuid.UUID | None:
-    """The instance that a claim's label names, or None when it isn't the portal's."""
+    """The instance that a claim's label names, else the one that it was adopted as; None when it isn't the portal's."""
     try:
         return uuid.UUID(claim.labels.get(f"{ANNOTATION_PREFIX}instance", ""))
     except ValueError:
-        return None
+        adopted = Instance.objects.filter(claim_uid=claim.uid).exclude(phase=InstancePhase.GONE.value)
+        return adopted.values_list("pk", flat=True).first() if claim.uid else None
 
 
 def observe(claim: ObservedClaim, *, ask: Ask | None = None, comparing: bool = False) -> bool:

@@ -87,7 +87,8 @@ def unknown_to_us(claim: ObservedClaim) -> str:
     if instance is None or not Instance.objects.filter(pk=instance).exists():
         return f"instance {payload.get('sub')}"
     # It was signed in the transaction that made it so: whoever says less is older.
-    if not Request.objects.filter(pk=request, instance=instance, state__in=DELIVERED).exists():
+    delivered = Request.objects.filter(instance=instance, state__in=DELIVERED)
+    if request is None or not delivered.filter(pk=request).exists():
         return f"a delivery of request {payload.get('request')}"
     return ""
 

@@ -23,6 +23,7 @@ from portal.adapters.embedded.names import (
 )
 from portal.models.embedded import EmbeddedCompositionRevision, EmbeddedObject
 from portal.ports import Applied, ClaimRef, DryRun, RetryableError, TerminalError
+from portal.rendering.claim import ADOPTED_UID
 
 
 def ensure_namespace(namespace: str, create: bool, labels: dict[str, str]) -> None:
@@ -89,13 +90,19 @@ def _ours(claim: dict[str, Any], existing: EmbeddedObject | None) -> EmbeddedObj
     namespace, name, instance = metadata.get("namespace", ""), metadata["name"], metadata["labels"][INSTANCE_LABEL]
     if not store.of_kind(NAMESPACE).filter(name=namespace).exists():
         raise _namespace_missing(namespace)
-    if existing is not None and existing.labels.get(INSTANCE_LABEL) != instance:
+    if existing is not None and existing.labels.get(INSTANCE_LABEL) != instance and not _adopts(claim, existing):
         raise TerminalError(
             "claim-name-taken",
             f"{claim['kind']} {name!r} in namespace {namespace!r} exists and belongs to somebody else (its label "
             f"{INSTANCE_LABEL} is {existing.labels.get(INSTANCE_LABEL)!r}); choose another name or have it removed",
         )
     return existing
+
+
+def _adopts(claim: dict[str, Any], existing: EmbeddedObject) -> bool:
+    """Whether it is nobody's yet, and the very object that this claim adopts."""
+    adopted = claim["metadata"].get("annotations", {}).get(ADOPTED_UID)
+    return INSTANCE_LABEL not in existing.labels and adopted == str(existing.uid)
 
 
 def delete(ref: ClaimRef, uid: str | None) -> None:
