@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,10 +85,28 @@ def request_for(claim: dict[str, Any], answer: Any = None, objects: list[dict[st
     return request
 
 
+def fresh(name: str) -> dict[str, Any]:
+    """An example claim that the function has not met before: it remembers what it answered to whom."""
+    claim = example(name)
+    claim["metadata"]["uid"] = str(uuid.uuid4())
+    return claim
+
+
 def status_of(answer: Any) -> dict[str, Any]:
-    """The status that an answer gives the claim."""
+    """The status that an answer gives the claim, without its conditions."""
     found: dict[str, Any] = resource.struct_to_dict(answer.desired.composite.resource).get("status", {})
     return found
+
+
+def written(answer: Any) -> dict[str, Any]:
+    """The status once Crossplane has written an answer."""
+    said = {c.type: (c.status == fnv1.STATUS_CONDITION_TRUE, c.reason, c.message) for c in answer.conditions}
+    said["Ready"] = (answer.desired.composite.ready == fnv1.READY_TRUE, "", "")
+    conditions = [
+        {"type": kind, "status": str(status), "reason": reason, "message": message}
+        for kind, (status, reason, message) in said.items()
+    ]
+    return {**status_of(answer), "conditions": conditions}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +118,7 @@ def status_of(answer: Any) -> dict[str, Any]:
     ],
 )
 def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str]) -> None:
-    claim = example(name)
+    claim = fresh(name)
     asked = stub.RunFunction(request_for(claim), timeout=10)
     assert {selector.kind for selector in asked.requirements.resources.values()} == asks_for
     assert (len(asked.desired.resources), status_of(asked)) == (0, {})
@@ -110,7 +129,7 @@ def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str])
     assert len(reserved.desired.resources) == 0
     assert reserved.desired.composite.ready == fnv1.READY_FALSE, "nothing composed must not count as ready"
 
-    claim["status"] = status_of(reserved)
+    claim["status"] = written(reserved)
     composed = stub.RunFunction(request_for(claim, reserved, counted_fleet()), timeout=10)
     assert len(composed.desired.resources) > 0
     assert {item.ready for item in composed.desired.resources.values()} == {fnv1.READY_FALSE}
@@ -126,7 +145,7 @@ def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str])
 
 def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> None:
     """It is dropped before it is looked at; nothing else may go with it."""
-    claim, other = example(MODEL), example(MODEL)
+    claim, other = fresh(MODEL), fresh(MODEL)
     claim["metadata"]["uid"] = "first"  # what was answered to a uid is remembered for a while
     other["metadata"] |= {"uid": "other", "annotations": {"a": "b"}, "managedFields": [{"manager": "core"}]}
     placement = {"cluster": "eu-central-1", "pool": "l4", "region": "eu-central", "reasons": [{"code": "Chosen"}]}
@@ -143,11 +162,11 @@ def test_what_is_not_read_of_other_objects_makes_no_difference(stub: Any) -> Non
 
 
 def test_it_becomes_ready_when_the_workload_is(stub: Any) -> None:
-    claim = example(MODEL)
+    claim = fresh(MODEL)
     answer = stub.RunFunction(request_for(claim), timeout=10)
     for _ in range(2):
         answer = stub.RunFunction(request_for(claim, answer, counted_fleet()), timeout=10)
-        claim["status"] = status_of(answer)
+        claim["status"] = written(answer)
     request = request_for(claim, answer, counted_fleet())
     observed = resource.struct_to_dict(request.observed.resources["llminferenceservice"].resource)
     workload = observed["spec"]["forProvider"]["manifest"]
@@ -161,11 +180,11 @@ def test_it_becomes_ready_when_the_workload_is(stub: Any) -> None:
 
 
 def test_while_it_has_not_seen_the_others_what_is_composed_stays(stub: Any) -> None:
-    claim = example(QDRANT)
+    claim = fresh(QDRANT)
     answer = stub.RunFunction(request_for(claim), timeout=10)
     for _ in range(2):
         answer = stub.RunFunction(request_for(claim, answer, counted_fleet()), timeout=10)
-        claim["status"] = status_of(answer)
+        claim["status"] = written(answer)
     request = request_for(claim, answer, counted_fleet())
     request.required_resources.clear()
     first = stub.RunFunction(request, timeout=10)
@@ -283,6 +302,6 @@ def test_with_certificates_only_their_authority_is_let_in(tmp_path: Path) -> Non
     address = free_address()
     with serving(address, credentials(client), "--tls-certs-dir", str(server)) as (_, let_in):
         with grpc.secure_channel(address, credentials(stranger)) as channel, pytest.raises(grpc.RpcError) as refused:
-            grpcv1.FunctionRunnerServiceStub(channel).RunFunction(request_for(example(MODEL)), timeout=10)
+            grpcv1.FunctionRunnerServiceStub(channel).RunFunction(request_for(fresh(MODEL)), timeout=10)
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-        assert let_in.RunFunction(request_for(example(MODEL)), timeout=10).requirements.resources
+        assert let_in.RunFunction(request_for(fresh(MODEL)), timeout=10).requirements.resources

@@ -4,10 +4,10 @@ Crossplane reads a claim from a cache. Under load that lags behind Crossplane's 
 as it was before the last answer took effect (seen on v2.2.1 with 50 claims at once: bound, a second later unbound; what
 was composed was forgotten while its slot went to another). Two things keep that harmless:
 
-- The very version that was answered comes again although that answer changes it: nothing is answered to it. Crossplane
-  would write its old conditions back over the new ones, which wakes it again and so on. It can't note the refusal
-  either, since what it would write to is old; and it comes back with the newer version as soon as it has that.
-- Another version, that doesn't show the last placement either: placement goes on from the answer, not from what is
+- It doesn't show the conditions of an answer that was given within seconds: it is not answered. Crossplane would write
+  its old conditions back over the new ones, which wakes it again and so on. It can't note the refusal either, since
+  what it would write to is old; and it comes back with the newer version as soon as it has that.
+- It doesn't show the last placement, for whatever reason: placement goes on from the answer, not from what is
   shown (``workloads``). It is safe only if a claim's next call sees what its last one wrote.
 
 One process of this function serves one control plane; after a restart of it the cache has had its time.
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from composition_function import objects
 from composition_function.contract import Manifest, Outcome, at
 from composition_function.slots import Claim, Placement, Step
 
@@ -28,8 +29,7 @@ _MANY = 10_000  # answers kept before old ones are looked for
 @dataclass(frozen=True)
 class _Answer:
     at: float
-    version: str  # of the claim that was answered
-    changes: bool  # whether the answer changes the claim
+    says: Manifest  # what the claim's status shows once it is written
     placement: Placement | None
 
 
@@ -38,19 +38,24 @@ def is_seen(answer: Placement, me: Claim, composed: bool) -> bool:
     return me.held == answer.slot and composed == (answer.step is Step.BOUND)
 
 
-def changes(composite: Manifest, outcome: Outcome) -> bool:
-    """Whether an answer changes what the claim itself says: its conditions, whether it is ready, where it is."""
-    shown = {c.get("type"): c for c in at(composite, "status", "conditions", default=[])}
-    ready = outcome.ready == (at(shown, "Ready", "status") == "True")
-    conditions = all(
-        (at(shown, c.type, "status"), at(shown, c.type, "reason"), at(shown, c.type, "message", default=""))
-        == ("True" if c.status else "False", c.reason, c.message)
-        for c in outcome.conditions
-    )
-    placed = all(
-        at(composite, "status", "placement", key) == at(outcome.status, "placement", key) for key in ("cluster", "pool")
-    )
-    return not (ready and conditions and placed)
+def _says(outcome: Outcome) -> Manifest:
+    """What an answer makes the claim's status show: readiness, the function's conditions, where it is."""
+    found: Manifest = {c.type: ("True" if c.status else "False", c.reason, c.message) for c in outcome.conditions}
+    placement = at(outcome.status, "placement")
+    return found | {"Ready": "True" if outcome.ready else "False", "slot": _slot(placement)}
+
+
+def _shows(composite: Manifest, says: Manifest) -> Manifest:
+    """The same of a claim as it is handed over."""
+    found: Manifest = {}
+    for shown in at(composite, "status", "conditions", default=[]):
+        found[str(at(shown, "type"))] = tuple(at(shown, key, default="") for key in ("status", "reason", "message"))
+    found |= {"Ready": at(found, "Ready", 0), "slot": _slot(at(composite, "status", "placement"))}
+    return {key: found.get(key) for key in says}
+
+
+def _slot(placement: Manifest | None) -> tuple[object, object]:
+    return at(placement, "cluster"), at(placement, "pool")
 
 
 class Memory:
@@ -61,29 +66,28 @@ class Memory:
         self._answers: dict[str, _Answer] = {}
 
     def is_old(self, composite: Manifest) -> bool:
-        """Whether a claim is handed over as it was before an answer that changes it."""
-        uid, version = _identity(composite)
-        found = self._answers.get(uid)
-        if found is None or not found.changes or found.version != version:
+        """Whether a claim is handed over as it was before the last answer."""
+        found = self._answers.get(_uid(composite))
+        if found is None or self._clock() > found.at + REFUSE_SECONDS:
             return False
-        return self._clock() < found.at + REFUSE_SECONDS
+        # Where writing fails, an answer is never shown; the control plane then says so.
+        failing = objects.condition(composite, "Synced").get("status") == "False"
+        return not failing and _shows(composite, found.says) != found.says
 
     def placement(self, composite: Manifest) -> Placement | None:
         """Where a claim was placed a moment ago."""
-        found = self._answers.get(_identity(composite)[0])
+        found = self._answers.get(_uid(composite))
         return found.placement if found is not None and self._clock() < found.at + LAG_SECONDS else None
 
     def keep(self, composite: Manifest, outcome: Outcome) -> None:
         """Remember an answer."""
-        uid, version = _identity(composite)
+        uid, now = _uid(composite), self._clock()
         if not uid:
             return
-        now = self._clock()
         if len(self._answers) > _MANY:
             self._answers = {key: kept for key, kept in self._answers.items() if now < kept.at + LAG_SECONDS}
-        self._answers[uid] = _Answer(now, version, changes(composite, outcome), outcome.placement)
+        self._answers[uid] = _Answer(now, _says(outcome), outcome.placement)
 
 
-def _identity(composite: Manifest) -> tuple[str, str]:
-    meta = at(composite, "metadata", default={})
-    return str(at(meta, "uid", default="")), str(at(meta, "resourceVersion", default=""))
+def _uid(composite: Manifest) -> str:
+    return str(at(composite, "metadata", "uid", default=""))
