@@ -9,6 +9,7 @@ charge of: which claims there are (finding), or what to do after a restore (reco
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import uuid
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from portal.domain import quota
 from portal.domain.decision import Decision, Inputs, Quote, UsageLine, digest
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, Request, Team
-from portal.ports import ControlPlane
+from portal.ports import ControlPlane, ObservedClaim
 from portal.rendering.approval_token import approval_of, with_approval
 from portal.rendering.claim import ADOPTED_UID, ClaimFacts, render_claim
 from portal.services import deciding, holding, journal, locks, pausing, reapplying, signing, transitions
@@ -104,6 +105,12 @@ def take_over(instance: Instance, plane: ControlPlane, *, actor: User) -> None:
         reapplying.ask(instance, why="taken over", actor=actor)
 
 
+def signed_claim(claim: ObservedClaim, facts: ClaimFacts, signed: dict[str, Any]) -> dict[str, Any]:
+    """What the portal has applied, of a claim whose approval was signed here: with the spec that was approved."""
+    rendered = render_claim(dataclasses.replace(facts, spec=signed["spec"]))
+    return with_approval(rendered, approval_of(manifest_of(claim)) or "", signed["ceilings"])
+
+
 def over_quota(place: str, lines: tuple[str, ...]) -> Conflict:
     """Refuses an import that the database would not let through, with the way out."""
     return Conflict(
@@ -147,8 +154,8 @@ def _proposal(found: Found, team: Team, actor: User) -> Proposal:
     facts = found.facts
     return Proposal(
         kind="Create",
-        requester=_person(facts.requester if facts else "") or actor,
-        made_for=_person(facts.owner) if facts and facts.owner != facts.requester else None,
+        requester=person(facts.requester if facts else "") or actor,
+        made_for=person(facts.owner) if facts and facts.owner != facts.requester else None,
         team=team,
         spec=found.spec,
         environment=found.environment,
@@ -224,6 +231,8 @@ def _claim(found: Found, instance: Instance, request: Request, revision: str) ->
     """What the portal would apply: the same spec, pinned where it is, with the portal's marks. The approval that is
     there stays where it was signed here."""
     facts, environment = found.facts, instance.environment
+    if facts is not None and found.signed is not None:
+        return signed_claim(found.claim, facts, found.signed)
     claim = render_claim(
         ClaimFacts(
             api_version=found.claim.ref.api_version,
@@ -250,9 +259,6 @@ def _claim(found: Found, instance: Instance, request: Request, revision: str) ->
             spec=instance.spec,
         )
     )
-    token = approval_of(manifest_of(found.claim)) if found.signed else None
-    if token is not None and found.signed is not None:
-        return with_approval(claim, token, found.signed["ceilings"])
     claim["metadata"]["annotations"][ADOPTED_UID] = found.claim.uid
     return signing.approve(claim, found.offering)
 
@@ -272,7 +278,8 @@ def _machinery(found: Found, key: str) -> str:
     return str(reference.get("name") or "")
 
 
-def _person(username: str) -> User | None:
+def person(username: str) -> User | None:
+    """Who is called so; None for an empty name."""
     return User.objects.filter(username=username).first() if username else None
 
 
