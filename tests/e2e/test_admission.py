@@ -130,7 +130,7 @@ def refusal(action: Callable[[], Any]) -> str | None:
 
 def applied(portal: Api, administrator: Api, example: str, name: str) -> Object:
     """A claim as the portal delivers it, with the revision that there is, and the key of its approval published."""
-    portal.apply(keys_manifest({KID: PUBLIC_PEM}), manager="portal")
+    portal.apply(keys_manifest({KID: PUBLIC_PEM}), manager="tests")  # the portal's own keys stay beside it
     claim = in_namespace(example, name)
     composition = claim["spec"]["crossplane"]["compositionRef"]["name"]
     (revision,) = (

@@ -22,6 +22,7 @@ from portal.running.crossplane.layout import CONTROL_PLANE, MANIFESTS
 from portal.running.crossplane.plan import CLUSTERS, LocalControlPlane
 from portal.running.crossplane.reports import NOTE
 from portal.running.errors import ApiError
+from tests.crossplane.approved import approve, key_map, payload_for, sign
 from tests.e2e.remains import Clusters
 
 GROUP = "aiplatform.example.org/v1alpha1"
@@ -32,12 +33,18 @@ GONE_WITHIN = 60.0
 CREATION_GRACE = 31.0
 
 
-def example(name: str, namespace: str) -> Object:
-    """An example claim that ships, in a namespace of the test's own."""
+def example(name: str, namespace: str, called: str = "") -> Object:
+    """An example claim that ships, in a namespace of the test's own, with an approval."""
     (path,) = MANIFESTS.glob(f"apis/*/examples/{name}.yaml")
     claim: Object = yaml.safe_load(path.read_text())
-    claim["metadata"]["namespace"] = namespace
-    return claim
+    claim["metadata"] |= {"namespace": namespace, "name": called or claim["metadata"]["name"]}
+    return approve(claim)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _keys(clusters: Clusters) -> None:
+    """The key of these approvals, beside the portal's own."""
+    clusters.apis[CONTROL_PLANE].apply(key_map(), manager="tests-control-plane")
 
 
 def make_namespace(portal: Api, name: str) -> None:
@@ -168,8 +175,7 @@ def test_an_example_becomes_ready(
 def unlucky(plane: LocalControlPlane, portal: Api) -> Object:
     """A claim whose model server finds no accelerator."""
     make_namespace(portal, "example-failing")
-    claim = example("llama-3.1-8b-l4", "example-failing")
-    claim["metadata"]["name"] = "unlucky"
+    claim = example("llama-3.1-8b-l4", "example-failing", "unlucky")
     plane.layout.faults.write_text(json.dumps({"unlucky": "fail"}))
     portal.apply(claim, manager="portal")
     return claim
@@ -243,6 +249,82 @@ def test_the_fleets_clusters_are_reached(portal: Api) -> None:
     for name in CLUSTERS:
         found = portal.get(GROUP, "InferenceCluster", name)
         assert is_true(found, "Ready", "Synced", "Reachable"), found
+
+
+@pytest.mark.parametrize(("name", "workload"), [case[:2] for case in CASES], ids=[case[0] for case in CASES])
+def test_it_is_suspended_and_resumed(
+    portal: Api, clusters: Clusters, claims: Claims, name: str, workload: tuple[str, str]
+) -> None:
+    ready = claims.ready(name)
+    claim = example(name, ready["metadata"]["namespace"])
+    claim["spec"]["suspend"] = True
+    started = time.monotonic()
+    portal.apply(approve(claim), manager="portal")
+    stopped = until_ready(portal, claim)
+    print(f"{name}: suspended {time.monotonic() - started:.2f} s after it was applied")
+    assert is_true(stopped, "Suspended", "Approved"), stopped["status"]
+    assert "endpoint" not in stopped["status"], "the operator may leave its address in place, the claim may not"
+    cluster = stopped["status"]["placement"]["cluster"]
+    found = clusters.workload(cluster, *workload, ready["metadata"]["namespace"])
+    assert found["metadata"]["annotations"].get(STOPS.get(name, ""), found["spec"].get("replicas")) in ("true", "on", 0)
+
+    claim["spec"]["suspend"] = False
+    started = time.monotonic()
+    portal.apply(approve(claim), manager="portal")
+    resumed = until_ready(portal, claim)
+    print(f"{name}: resumed {time.monotonic() - started:.2f} s after it was applied")
+    assert condition(resumed, "Suspended")["status"] == "False"
+    assert resumed["status"]["endpoint"] == ready["status"]["endpoint"]
+    assert resumed["status"]["placement"]["cluster"] == cluster
+    again = clusters.workload(cluster, *workload, ready["metadata"]["namespace"])
+    assert again["metadata"]["uid"] == found["metadata"]["uid"], "it was stopped, not made anew: its data is there"
+
+
+STOPS = {"llama-3.1-8b-l4": "serving.kserve.io/stop", "pgvector-3072-halfvec": "cnpg.io/hibernation"}
+
+
+def test_a_model_that_scales_within_its_ceiling_is_not_asked_about(portal: Api, clusters: Clusters) -> None:
+    """From a fixed number of replicas to a range and back: on the workload cluster one excludes the other."""
+    make_namespace(portal, "example-scaled")
+    claim = example("llama-3.1-70b-fp8-h100", "example-scaled")
+    portal.apply(claim, manager="portal")
+    cluster = until_ready(portal, claim)["status"]["placement"]["cluster"]
+    for least, most, scales in ((2, 2, False), (1, 2, True)):
+        claim["spec"]["replicas"] = {"min": least, "max": most}
+        portal.apply(claim, manager="portal")
+        assert is_true(until_ready(portal, claim), "Approved")
+        spec = clusters.workload(cluster, *CASES[0][1], "example-scaled")["spec"]
+        assert ("scaling" in spec, "replicas" in spec) == (scales, not scales)
+    portal.delete(claim, "Foreground")
+
+
+def test_what_is_not_approved_is_not_made(portal: Api, clusters: Clusters) -> None:
+    make_namespace(portal, "example-unapproved")
+    claim = example("llama-3.1-8b-l4", "example-unapproved")
+    del claim["metadata"]["annotations"]
+    portal.apply(claim, manager="somebody")
+
+    def said() -> dict[str, Any]:
+        return condition(current(portal, claim), "Approved")
+
+    eventually("it is refused", lambda: said().get("reason") == "ApprovalMissing", READY_WITHIN)
+    assert condition(current(portal, claim), "Ready")["status"] == "False"
+    assert clusters.objects_in("example-unapproved").keys() == {
+        f"{CONTROL_PLANE} ModelDeployment {claim['metadata']['name']}"
+    }
+    portal.apply(approve(claim), manager="somebody")
+    ready = until_ready(portal, claim)
+    claim["spec"]["contextLength"] = 2048  # nobody approved that
+    portal.apply(claim, manager="somebody")
+    eventually("it is refused", lambda: said().get("reason") == "ApprovalExceeded", READY_WITHIN)
+    cluster = ready["status"]["placement"]["cluster"]
+    runs = clusters.workload(cluster, *CASES[0][1], "example-unapproved")
+    assert "--max-model-len=4096" in json.dumps(runs["spec"]), "it runs as it was approved"
+    assert is_true(current(portal, claim), "Ready")
+    payload = payload_for(claim, time.time() - 90 * 24 * 3600)
+    portal.apply(approve(claim, sign(payload)), manager="somebody")
+    eventually("it has expired", lambda: said().get("reason") == "ApprovalExpired", READY_WITHIN)
+    portal.delete(claim, "Foreground")
 
 
 @pytest.mark.parametrize("name", [case[0] for case in CASES])

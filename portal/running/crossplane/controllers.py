@@ -60,11 +60,12 @@ def controller_programs(
     clusters: Sequence[str],
     *,
     actor: bool,
+    approvals: str,
 ) -> list[Program]:
     """The core, the function and the provider start together, and wait for each other by themselves."""
     programs = [
         _core(layout, binaries[CORE], ports["crossplane-health"]),
-        _function(layout, ports[FUNCTION]),
+        _function(layout, ports[FUNCTION], approvals),
         _provider(layout, binaries[PROVIDER], ports[PROVIDER]),
     ]
     return [*programs, _actor(layout, clusters)] if actor else programs
@@ -95,8 +96,8 @@ def _core(layout: Layout, binary: Path, health: int) -> Program:
     return Program(CORE, command, lambda pid: probes.healthy(health, "/readyz"), stage=0, environment=environment)
 
 
-def _function(layout: Layout, port: int) -> Program:
-    command = [sys.executable, "-m", "composition_function"]
+def _function(layout: Layout, port: int, approvals: str) -> Program:
+    command = [sys.executable, "-m", "composition_function", "--approvals", approvals]
     command += ["--address", f"localhost:{port}", "--tls-certs-dir", str(layout.function_tls)]
     folder = MANIFESTS / FUNCTION
     return Program(FUNCTION, command, lambda pid: probes.accepts(port), stage=0, folder=folder, stop_seconds=5)

@@ -36,6 +36,7 @@ class Options:
     cache: Path  # where built programs are kept
     clusters: tuple[str, ...] = CLUSTERS
     actor: bool = True  # somebody plays the operators of the workload clusters
+    approvals: str = "enforce"  # or "warn": what the composition function does about claims without an approval
     verbose: bool = False
 
 
@@ -83,7 +84,9 @@ def running_control_plane(options: Options, say: Say = lambda line: None) -> Ite
         _before(layout, apis, binaries, numbers, environment, options.cache)
         say("Crossplane is initialised")
 
-        programs = controllers.controller_programs(layout, binaries, numbers, options.clusters, actor=options.actor)
+        programs = controllers.controller_programs(
+            layout, binaries, numbers, options.clusters, actor=options.actor, approvals=options.approvals
+        )
         above = supervised(programs, also=lambda: below.wait(0))  # gives up when the servers have
         stack.enter_context(above)
         _after(layout, apis, options)
