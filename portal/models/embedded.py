@@ -41,6 +41,9 @@ class EmbeddedObject(models.Model):
     generation = models.BigIntegerField(default=1)
     resource_version = models.BigIntegerField()
     manager = models.CharField(max_length=128)  # the field manager that made it
+    set_by = models.JSONField(
+        default=dict
+    )  # fields of the spec that others than the portal set: {pointer: [who, when]}
     labels = models.JSONField(default=dict)
     annotations = models.JSONField(default=dict)
     finalizers = models.JSONField(default=list)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from portal.adapters.embedded import admission, revisions, store
-from portal.adapters.embedded.manifests import manifest_of
+from portal.adapters.embedded import admission, ownership, revisions, store
+from portal.adapters.embedded.manifests import manifest_of, timestamp
 from portal.adapters.embedded.names import (
     COMPOSITE_FINALIZER,
     COMPOSITION,
@@ -51,13 +51,14 @@ def composition_revision(composition: str) -> str:
     return revision.name
 
 
-def apply_claim(claim: dict[str, Any]) -> Applied:
-    """See ports.Deliver: the portal's claims, which carry an instance label and live in a namespace. Nobody else sets
-    fields here, so there is nothing to force."""
+def apply_claim(claim: dict[str, Any], force: bool = False) -> Applied:
+    """See ports.Deliver: the portal's claims, which carry an instance label and live in a namespace."""
     kind, namespace, name = admission.identity(claim)
     body = _admitted(claim)
     with store.writing() as writer:
         existing = _ours(claim, store.find(kind, namespace, name))
+        if not force:
+            _check_owned(existing, body)
         return _applied(_put(writer, claim, body, existing, PORTAL_MANAGER))
 
 
@@ -67,6 +68,7 @@ def dry_run(claim: dict[str, Any]) -> DryRun:
     body = _admitted(claim)
     with store.reading():
         existing = _ours(claim, store.find(kind, namespace, name))
+        _check_owned(existing, body)
         live = None if existing is None else manifest_of(existing)
     if existing is not None and existing.deletion_requested_at is not None:
         raise _deleting(existing)
@@ -97,6 +99,18 @@ def _ours(claim: dict[str, Any], existing: EmbeddedObject | None) -> EmbeddedObj
             f"{INSTANCE_LABEL} is {existing.labels.get(INSTANCE_LABEL)!r}); choose another name or have it removed",
         )
     return existing
+
+
+def _check_owned(existing: EmbeddedObject | None, body: dict[str, Any]) -> None:
+    """Raise TerminalError `field-conflict` when the portal would change what somebody else has set."""
+    owned = [] if existing is None else ownership.conflicts(existing.body, body, existing.set_by)
+    if existing is not None and owned:
+        fields = "; ".join(f"{place} is set by field manager {manager!r}" for place, manager in owned)
+        raise TerminalError(
+            "field-conflict",
+            f"{existing.kind} {existing.name!r} was changed by somebody else: {fields}. Have them take their value "
+            "back, or take the field back as the portal's; nothing was written",
+        )
 
 
 def _adopts(claim: dict[str, Any], existing: EmbeddedObject) -> bool:
@@ -153,7 +167,10 @@ def _put(
         return writer.create(row)
     if existing.deletion_requested_at is not None:
         raise _deleting(existing)
-    writer.change(existing, labels=labels, annotations=_annotations(existing, annotations), body=body)
+    set_by = existing.set_by
+    if writer.is_composite(kind):
+        set_by = ownership.after_write(existing.body, body, set_by, manager, timestamp(writer.now))
+    writer.change(existing, labels=labels, annotations=_annotations(existing, annotations), body=body, set_by=set_by)
     return existing
 
 

@@ -6,14 +6,13 @@ Not in charge of: finding or writing rows (store).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 from portal.adapters.composed import readiness, without_secrets
-from portal.adapters.embedded.names import PORTAL_MANAGER, join_api_version
-from portal.domain.json_limits import pointer
+from portal.adapters.embedded.names import join_api_version
+from portal.adapters.embedded.ownership import managed_fields, managers
 from portal.models.embedded import EmbeddedObject
-from portal.ports import ClaimRef, ComposedObject, FieldManager, ObservedClaim
+from portal.ports import ClaimRef, ComposedObject, ObservedClaim
 
 OUTSIDE_BODY = ("apiVersion", "kind", "metadata", "status")
 
@@ -41,6 +40,8 @@ def manifest_of(row: EmbeddedObject) -> dict[str, Any]:
         metadata["deletionTimestamp"] = timestamp(row.deletion_requested_at)
     if row.owner is not None:
         metadata["ownerReferences"] = [_owner_reference(row.owner)]
+    if row.set_by:
+        metadata["managedFields"] = managed_fields(row.set_by)
     manifest = {
         "apiVersion": join_api_version(row.group, row.version),
         "kind": row.kind,
@@ -82,21 +83,8 @@ def observed_claim(
         spec=manifest.get("spec", {}),
         status=manifest.get("status", {}),
         composed=composed,
-        managers=(_portal_alone(manifest.get("spec", {}), created_at),),
+        managers=managers(manifest, created_at),
     )
-
-
-def _portal_alone(spec: dict[str, Any], at: dt.datetime) -> FieldManager:
-    """Who set which fields is not kept here: claims are the portal's."""
-    return FieldManager(PORTAL_MANAGER, "Apply", "", at, tuple(_leaves(spec, ("spec",))))
-
-
-def _leaves(value: Any, steps: tuple[str, ...]) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, (*steps, key))
-    else:
-        yield pointer(*steps)
 
 
 def composed_object(row: EmbeddedObject) -> ComposedObject:

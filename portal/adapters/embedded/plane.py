@@ -28,7 +28,7 @@ class EmbeddedControlPlane:
         return deliver.composition_revision(composition)
 
     def apply(self, claim: dict[str, Any], *, force: bool = False) -> Applied:
-        return deliver.apply_claim(claim)
+        return deliver.apply_claim(claim, force)
 
     def dry_run(self, claim: dict[str, Any]) -> DryRun:
         return deliver.dry_run(claim)
