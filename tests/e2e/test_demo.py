@@ -12,7 +12,7 @@ import pytest
 from portal.running import addresses, leftovers, postgres
 from tests.e2e_embedded.test_demo import EXPECTED, run, unexpected
 
-# who and what of each line, and its outcome: those of the embedded demo, where the same scenario checks price and reason
+# Who and what of each line, and its outcome: those of the embedded demo, whose scenario checks price and reason too.
 TABLE = [
     ("ada", "Llama-3.1-8B on one L4, dev", "Ready"),
     ("erin", "Llama-3.1-70B on H100s, prod", "Waiting"),
