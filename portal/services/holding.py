@@ -141,6 +141,11 @@ def release(instance: Instance) -> None:
     _release(instance, Q(), Q())
 
 
+def held_by(instance: Instance) -> dict[str, int]:
+    """Dimension -> what the instance holds of it, reserved and used."""
+    return {dimension: sum(amounts) for dimension, amounts in _totals(_held(instance)).items() if sum(amounts)}
+
+
 def overdue(instance: Instance, request: Request) -> bool:
     """Whether others than `request`, and than those that wait to be delivered, hold something of the instance."""
     rows = Reservation.objects.filter(instance=instance, state__in=HELD).exclude(request=request)
