@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django_htmx.http import HttpResponseClientRedirect
 
-from portal.services import inbox
+from portal.services import inbox, pausing
 from portal.services.access import Actor
 from portal.services.errors import Conflict, Forbidden, InvalidInput, NotFound, ServiceError
 
@@ -72,7 +72,7 @@ def show(
     request: HttpRequest, acting: Actor, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """A page in its frame. What it shows is this person's: kept in no shared cache."""
-    frame = {"acting": acting, "waiting_count": inbox.count(acting), "signed_in": True}
+    frame = {"acting": acting, "waiting_count": inbox.count(acting), "pauses": pausing.pauses(), "signed_in": True}
     response = render(request, f"portal/{template}.html", {**frame, **(context or {})}, status=status)
     response.headers["Cache-Control"] = "private, no-cache"
     return response
