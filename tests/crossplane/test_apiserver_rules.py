@@ -76,4 +76,5 @@ def test_defaults_are_filled_in_and_unknown_fields_named() -> None:
         "replicas": {"min": 1, "max": 1},
         "regions": [],
         "dataClassification": "internal",
+        "suspend": False,
     }

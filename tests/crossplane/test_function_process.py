@@ -78,6 +78,10 @@ def request_for(claim: dict[str, Any], answer: Any = None, objects: list[dict[st
             assert (selector.match_name, selector.namespace) == ("portal-approval-keys", "portal-system")
             continue
         assert selector.WhichOneof("match") == "match_labels", "all of a kind has to be said explicitly"
+        if selector.kind == "Object":
+            assert selector.match_labels.labels["crossplane.io/composite"] == claim["metadata"]["name"], "its own"
+            assert selector.namespace == claim["metadata"]["namespace"]
+            continue
         assert not selector.HasField("namespace"), "in all namespaces"
         for item in objects or []:
             if (item["apiVersion"], item["kind"]) == (selector.api_version, selector.kind):
@@ -112,9 +116,9 @@ def written(answer: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "asks_for"),
     [
-        (MODEL, {"AcceleratorClass", "InferenceCluster", "ModelDeployment", "ConfigMap"}),
-        (QDRANT, {"InferenceCluster", "VectorDatabase", "ConfigMap"}),
-        (PGVECTOR, {"InferenceCluster", "VectorDatabase", "ConfigMap"}),
+        (MODEL, {"AcceleratorClass", "InferenceCluster", "ModelDeployment", "ConfigMap", "Object"}),
+        (QDRANT, {"InferenceCluster", "VectorDatabase", "ConfigMap", "Object"}),
+        (PGVECTOR, {"InferenceCluster", "VectorDatabase", "ConfigMap", "Object"}),
     ],
 )
 def test_it_asks_reserves_and_composes(stub: Any, name: str, asks_for: set[str]) -> None:

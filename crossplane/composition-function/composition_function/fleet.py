@@ -100,4 +100,9 @@ def _claim(item: Manifest) -> Claim:
         bound=at(item, "status", marker) is not None,
         movable=item.get("kind") == "ModelDeployment",
         deleting=at(item, "metadata", "deletionTimestamp") is not None,
+        composed=int(at(item, "status", "placement", "units", default=0)),
+        leaving=tuple(
+            (Slot(text({"l": left}, "l", "cluster"), text({"l": left}, "l", "pool")), whole({"l": left}, "l", "units"))
+            for left in at(item, "status", "placement", "leaving", default=[])
+        ),
     )

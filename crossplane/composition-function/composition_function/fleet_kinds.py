@@ -176,15 +176,15 @@ def _schedulable(composite: Manifest) -> Condition:
 
 
 def _held(request: Request) -> tuple[dict[Slot, int], list[str]]:
-    """Units that claims hold, at their maximum, by slot."""
+    """Units that claims take, by slot."""
     held: dict[Slot, int] = {}
     complaints: list[str] = []
     for selector in (fleet.MODELS, fleet.DATABASES):
         claims, unreadable = fleet.read_all(request.required.get(selector.name, ()), fleet.read_claim)
         complaints += unreadable
         for claim in claims:
-            if claim.held is not None:
-                held[claim.held] = held.get(claim.held, 0) + claim.need.units
+            for slot in claim.slots:
+                held[slot] = held.get(slot, 0) + claim.takes_of(slot)
     return held, complaints
 
 

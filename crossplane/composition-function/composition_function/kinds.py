@@ -7,6 +7,7 @@ from composition_function import approvals, fleet
 from composition_function.contract import Manifest, Outcome, Request, Selector
 from composition_function.fleet_kinds import compose_accelerator_class, compose_cluster, nodes_selector
 from composition_function.modeldeployment import compose_model
+from composition_function.objects import own_selector
 from composition_function.vectordatabase import compose_database
 
 
@@ -25,8 +26,16 @@ class Kind:
 
 
 KINDS = {
-    "ModelDeployment": Kind(compose_model, (approvals.KEYS, fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS)),
-    "VectorDatabase": Kind(compose_database, (approvals.KEYS, fleet.CLUSTERS, fleet.DATABASES)),
+    "ModelDeployment": Kind(
+        compose_model,
+        (approvals.KEYS, fleet.ACCELERATOR_CLASSES, fleet.CLUSTERS, fleet.MODELS),
+        lambda composite: (own_selector(composite),),
+    ),
+    "VectorDatabase": Kind(
+        compose_database,
+        (approvals.KEYS, fleet.CLUSTERS, fleet.DATABASES),
+        lambda composite: (own_selector(composite),),
+    ),
     "AcceleratorClass": Kind(compose_accelerator_class, ()),
     "InferenceCluster": Kind(
         compose_cluster,

@@ -4,13 +4,15 @@ A workload lives on another cluster than its claim, so it is composed as a names
 (v1.0: group ``kubernetes.m.crossplane.io``) that carries the manifest out and the observed state back.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from composition_function import naming
-from composition_function.contract import Manifest, at
+from composition_function.contract import Manifest, Selector, at, text
 from composition_function.slots import Claim, Slot
 
 API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
+OWN = "own-objects"
 GROUP = "aiplatform.example.org"
 CLUSTER_LABEL = f"{GROUP}/cluster"
 POOL_LABEL = f"{GROUP}/pool"
@@ -75,6 +77,32 @@ def metadata(composite: Manifest, name: str, annotations: Manifest | None = None
     return named | ({"annotations": annotations} if annotations else {})
 
 
+def own_selector(composite: Manifest) -> Selector:
+    """All Objects of a claim, also those that it doesn't compose any more and that are not gone yet."""
+    label = ("crossplane.io/composite", text(composite, "metadata", "name"))
+    return Selector(OWN, API_VERSION, "Object", (label,), at(composite, "metadata", "namespace"))
+
+
+def owned(composite: Manifest, found: Iterable[Manifest]) -> list[Manifest]:
+    """Those objects that a claim owns."""
+    uid = at(composite, "metadata", "uid")
+    return [
+        item
+        for item in found
+        if any(at(owner, "uid") == uid for owner in at(item, "metadata", "ownerReferences", default=[]))
+    ]
+
+
+def left_behind(found: Iterable[Manifest], slot: Slot | None) -> dict[Slot, int]:
+    """Units of Objects that are in another slot than this one."""
+    left: dict[Slot, int] = {}
+    for item in found:
+        where = slot_of(item)
+        if where is not None and where != slot:
+            left[where] = max(left.get(where, 0), granted(item) or 0)
+    return left
+
+
 def slot_of(observed: Manifest | None) -> Slot | None:
     """The slot an observed Object was composed in."""
     cluster = at(observed, "metadata", "labels", CLUSTER_LABEL)
@@ -105,6 +133,32 @@ def workload(observed: Manifest | None) -> Manifest:
     return found
 
 
+def forget(desired: Manifest, observed: Manifest | None) -> None:
+    """Name what the manifest had before and hasn't any more as null. provider-kubernetes merges (RFC 7386; v1.0.0,
+    internal/controller/namespaced/object/syncer.go, read 2026-12-01) and would leave it where it is: a model server
+    would have both a fixed number of replicas and a range, which KServe refuses."""
+    if not workload(observed):
+        return  # it will be created, and a null is none of a label's values
+    before, now = (at(item, "spec", "forProvider", "manifest") for item in (observed, desired))
+    if before and now:
+        desired["spec"]["forProvider"]["manifest"] = _with_nulls(now, before)
+
+
+def _with_nulls(now: Manifest, before: Manifest) -> Manifest:
+    gone = {key: None for key in before if key not in now}
+    kept = {
+        key: _with_nulls(value, before[key]) if isinstance(value, dict) and isinstance(before.get(key), dict) else value
+        for key, value in now.items()
+    }
+    return kept | gone
+
+
+def _without_nulls(manifest: object) -> object:
+    if not isinstance(manifest, dict):
+        return manifest
+    return {key: _without_nulls(value) for key, value in manifest.items() if value is not None}
+
+
 def applied(observed: Manifest | None, desired: Manifest) -> str | None:
     """None if the workload cluster has what is desired; else why not.
 
@@ -112,7 +166,8 @@ def applied(observed: Manifest | None, desired: Manifest) -> str | None:
     """
     if observed is None or not workload(observed):
         return problem(observed) or "it is being created"
-    if at(observed, "spec", "forProvider", "manifest") != desired["spec"]["forProvider"]["manifest"]:
+    carried, wanted = (at(item, "spec", "forProvider", "manifest") for item in (observed, desired))
+    if _without_nulls(carried) != _without_nulls(wanted):
         return "an update is on its way to its cluster"
     return problem(observed)
 

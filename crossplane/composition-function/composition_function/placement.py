@@ -94,17 +94,20 @@ def _leave(
 def _rank(me: Claim, slot: Slot, others: list[Claim], fleet: Mapping[str, Cluster]) -> Step | None:
     """Whether a reservation may bind, waits, or (None) has to yield."""
     capacity = room_left(fleet, ()).free(slot)
-    holders = [other for other in others if other.held == slot]
-    if sum(holder.need.units for holder in holders) + me.need.units <= capacity:
+    if sum(other.takes_of(slot) for other in others) + me.need.units <= capacity:
         return Step.BOUND
+    # What is on its way out of the slot is still there.
+    capacity -= sum(other.takes_of(slot) for other in others if other.held != slot)
+    holders = [other for other in others if other.held == slot]
     in_order = sorted([*holders, me], key=lambda claim: (not (claim.bound or claim.deleting), claim.age))
     for claim in in_order:
-        fits = claim.need.units <= capacity
+        takes = claim.need.units if claim is me else claim.takes_of(slot)
+        fits = takes <= capacity
         if claim is me:
             return Step.WAITING if fits else None
         # A bound claim is there, whether it fits or not.
         if fits or claim.bound or claim.deleting:
-            capacity -= claim.need.units
+            capacity -= takes
     raise AssertionError("the claim itself is among the holders")
 
 

@@ -11,12 +11,16 @@ from google.protobuf import struct_pb2 as structpb
 
 from composition_function.contract import Manifest
 
+_APPROVAL = "portal.aiplatform.example.org/approval"  # signed, and long: each claim judges its own
+
 # Parts of other objects that no decision looks at, and that are most of their size.
 _UNREAD = (
     ("metadata", "managedFields"),
-    ("metadata", "annotations"),
+    ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+    ("metadata", "annotations", _APPROVAL),
     ("status", "placement", "reasons"),
     ("status", "atProvider", "manifest", "metadata", "managedFields"),
+    ("status", "atProvider", "manifest", "metadata", "annotations"),
     ("status", "atProvider", "manifest", "status", "images"),
 )
 _MANY = 20_000

@@ -81,8 +81,10 @@ class Need:
 class Claim:
     """A claim that holds a slot or wants one.
 
-    ``held`` is the slot in its status, ``bound`` whether its workload was composed there. A claim that is being deleted
-    holds its slot until it is gone, and wants none. Not ``movable`` means that its data stays behind when it moves.
+    ``held`` is the slot in its status, ``bound`` whether its workload was composed there, with ``composed`` units. A
+    claim that shrinks takes what it had until that is given back, and one that moves also takes what it is ``leaving``.
+    One that is being deleted holds its slot until it is gone, and wants none. Not ``movable`` means that its data stays
+    behind when it moves.
     """
 
     uid: str
@@ -93,6 +95,24 @@ class Claim:
     bound: bool = False
     deleting: bool = False
     movable: bool = True
+    composed: int = 0
+    leaving: tuple[tuple[Slot, int], ...] = ()
+
+    @property
+    def takes(self) -> int:
+        """Units that it takes of its slot. What needs nothing any more was seen to have given all back."""
+        return max(self.need.units, self.composed) if self.need.units else 0
+
+    @property
+    def slots(self) -> frozenset[Slot]:
+        """All slots that it takes something of."""
+        held = () if self.held is None else (self.held,)
+        return frozenset((*held, *(slot for slot, _ in self.leaving)))
+
+    def takes_of(self, slot: Slot) -> int:
+        """Units that it takes of any slot."""
+        left = sum(units for other, units in self.leaving if other == slot)
+        return left + (self.takes if self.held == slot else 0)
 
     @property
     def age(self) -> tuple[str, str]:
@@ -151,7 +171,7 @@ class Room:
 
 
 def room_left(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> Room:
-    """Units free once every holder has taken its maximum."""
+    """Units free once every holder has taken what it takes."""
     pools = [(Slot(cluster.name, pool.name), pool) for cluster in fleet.values() for pool in cluster.pools]
     by_resource: dict[str, tuple[Slot, ...]] = {}
     for slot, pool in pools:
@@ -159,5 +179,7 @@ def room_left(fleet: Mapping[str, Cluster], holders: Iterable[Claim]) -> Room:
     room = Room({slot: pool.capacity for slot, pool in pools}, by_resource)
     for holder in holders:
         if holder.held is not None:
-            room.take(holder.held, holder.need.units)
+            room.take(holder.held, holder.takes)
+        for slot, units in holder.leaving:
+            room.take(slot, units)
     return room

@@ -141,12 +141,12 @@ def _run(request: Request, workload: Workload) -> Outcome:
 
 def _placed_and_composed(request: Request, workload: Workload) -> Outcome:
     placement, complaints = _place(request, workload.main)
-    left = _left(placement, request.observed.get(workload.main))
+    left = _left(request, placement)
     outcome = Outcome(
-        status={"placement": _status(request.composite, placement)}, warnings=complaints, placement=placement
+        status={"placement": _status(request.composite, placement, left)}, warnings=complaints, placement=placement
     )
     outcome.conditions.append(_placed(request, placement, left))
-    if placement.step is not Step.BOUND or placement.slot is None or left is not None:
+    if placement.step is not Step.BOUND or placement.slot is None or left:
         outcome.conditions.append(Condition("WorkloadReady", False, "NotComposed", "it has no slot to run in yet"))
         outcome.ttl = waiting_ttl(placement.ahead) if placement.step is Step.REFUSED else TTL_NEXT_STEP
         return outcome
@@ -157,6 +157,7 @@ def _placed_and_composed(request: Request, workload: Workload) -> Outcome:
     if placement.held_back:
         outcome.resources = {key: Composed(objects.as_it_was(item)) for key, item in request.observed.items()}
         outcome.status |= workload.observe(request)
+        outcome.status["placement"]["units"] = objects.granted(request.observed.get(workload.main)) or 0
         outcome.conditions.append(Condition("WorkloadReady", False, "HeldBack", "it runs as it was before the change"))
         outcome.ttl = TTL_PENDING
         return outcome
@@ -173,9 +174,12 @@ def _compose_in(slot: Slot, request: Request, workload: Workload, outcome: Outco
         # Its parts become ready one by one; without an address it is of use to nobody yet.
         waiting_for = NO_ADDRESS
         all_ready(built.resources, waiting_for)
+    for key, composed in built.resources.items():
+        objects.forget(composed.manifest, request.observed.get(key))
     outcome.resources = built.resources
     outcome.status |= built.status
     outcome.ready = waiting_for is None
+    outcome.status["placement"]["units"] = _units(request, slot, need.units, outcome.ready)
     outcome.conditions.append(
         Condition("WorkloadReady", outcome.ready, "Ready" if outcome.ready else "Progressing", waiting_for or "")
     )
@@ -220,11 +224,11 @@ def _composed(request: Request) -> bool:
     return bool(request.observed) or bool(at(request.composite, "spec", "crossplane", "resourceRefs"))
 
 
-def _left(placement: Placement, observed: Manifest | None) -> Slot | None:
-    """A slot that the claim has left and where its workload still is. Objects keep their names when a claim moves, so
-    that one has to go first: pointed at another cluster, an Object would forget what it made on the first."""
-    left = objects.slot_of(observed)
-    return left if placement.step is Step.BOUND and left != placement.slot else None
+def _left(request: Request, placement: Placement) -> dict[Slot, int]:
+    """Slots that the claim has left and where its workload still is, with its units there. Objects keep their names
+    when a claim moves, so those have to go first: pointed at another cluster, an Object would forget what it made."""
+    gone_soon = objects.owned(request.composite, request.required.get(objects.OWN, ()))
+    return objects.left_behind([*gone_soon, *request.observed.values()], placement.slot)
 
 
 def _provider_config(request: Request, cluster: str) -> str:
@@ -234,28 +238,36 @@ def _provider_config(request: Request, cluster: str) -> str:
     raise SpecError(f"{describe(request.composite)}: cluster {cluster} is not in the fleet")
 
 
-def _status(composite: Manifest, placement: Placement) -> Manifest:
+def _status(composite: Manifest, placement: Placement, left: Mapping[Slot, int]) -> Manifest:
     """``status.placement``. While the claim stays where it is, the reasons stay those for which it came there."""
+    leaving = [{"cluster": slot.cluster, "pool": slot.pool, "units": units} for slot, units in sorted(left.items())]
+    behind: Manifest = {"leaving": leaving} if leaving else {}
     reasons = [{"cluster": r.cluster, "code": r.code.value, "message": r.message} for r in placement.reasons]
     if placement.slot is None:
-        return {"reasons": reasons}
+        return behind | {"reasons": reasons}
     before = at(composite, "status", "placement", default={})
     slot = {"cluster": placement.slot.cluster, "pool": placement.slot.pool}
     if slot.items() <= before.items() and placement.step is not Step.RESERVED and not placement.held_back:
         reasons = before.get("reasons") or reasons
     region = {"region": placement.region} if placement.region else {}
-    return slot | region | {"reasons": reasons}
+    return slot | region | behind | {"reasons": reasons}
 
 
-def _placed(request: Request, placement: Placement, left: Slot | None) -> Condition:
+def _units(request: Request, slot: Slot, need: int, ready: bool) -> int:
+    """What the claim takes of its slot: what it had there, until the workload was seen to do with less."""
+    before = at(request.composite, "status", "placement", default={})
+    stays = (at(before, "cluster"), at(before, "pool")) == (slot.cluster, slot.pool)
+    return need if ready or not stays else max(need, int(at(before, "units", default=0)))
+
+
+def _placed(request: Request, placement: Placement, left: Mapping[Slot, int]) -> Condition:
     """The ``Placed`` condition; its message says per cluster why, and what to do."""
     if placement.step is Step.REFUSED:
         return Condition("Placed", False, *_refused(request, placement))
     where = f"{placement.slot.cluster}/{placement.slot.pool}" if placement.slot else "?"
-    if left is not None:
-        return Condition(
-            "Placed", False, "Waiting", f"holds {where}; composed next, once it is gone from {left.cluster}"
-        )
+    if left and placement.step is Step.BOUND:
+        old = ", ".join(sorted(slot.cluster for slot in left))
+        return Condition("Placed", False, "Waiting", f"holds {where}; composed next, once it is gone from {old}")
     if placement.held_back:
         return Condition("Placed", False, "HeldBack", placement.held_back)
     if placement.step is Step.BOUND:
