@@ -199,3 +199,32 @@ def test_the_object_and_the_claim_agree_on_what_is_ready(
     workload = run.observed[key]["status"]["atProvider"]["manifest"]
     assert query.eval(environment.Activation({"object": workload})).plain_value() is expected, reason
     assert run.step().ready is expected, reason
+
+
+def test_what_a_manifest_no_longer_has_is_taken_away() -> None:
+    """provider-kubernetes merges: what is only left out stays, and KServe refuses replicas beside scaling."""
+    run = Run(example(PRODUCTION))
+    run.until_composed()
+    run.claim["metadata"]["labels"] = {"team": "search"}
+
+    def service() -> dict[str, Any]:
+        run.report("llminferenceservice", llm("True"))
+        run.step()
+        found: dict[str, Any] = run.observed["llminferenceservice"]["spec"]["forProvider"]["manifest"]
+        return found
+
+    assert "scaling" in service()["spec"]
+    run.claim["spec"]["replicas"] = {"min": 2, "max": 2}
+    fixed = service()
+    assert (fixed["spec"]["replicas"], fixed["spec"]["scaling"]) == (2, None)
+    del run.claim["metadata"]["labels"]
+    assert service()["metadata"]["labels"] is None
+    assert service()["spec"] == fixed["spec"], "for as long as it has not"
+    run.report("llminferenceservice", llm("True"))
+    assert run.step().ready, "a null is as good as nothing"
+    run.claim["spec"]["replicas"] = {"min": 1, "max": 2}
+    assert (service()["spec"]["replicas"], service()["spec"]["scaling"]["maxReplicas"]) == (None, 2)
+    run.observed["llminferenceservice"]["status"] = {}
+    run.step()
+    made = run.observed["llminferenceservice"]["spec"]["forProvider"]["manifest"]
+    assert "labels" not in made["metadata"], "where it has to be made again there is nothing to take away"
