@@ -80,7 +80,7 @@ def request_for(claim: dict[str, Any], answer: Any = None, objects: list[dict[st
         assert selector.WhichOneof("match") == "match_labels", "all of a kind has to be said explicitly"
         if selector.kind == "Object":
             assert selector.match_labels.labels["crossplane.io/composite"] == claim["metadata"]["name"], "its own"
-            assert selector.namespace == claim["metadata"]["namespace"]
+            assert selector.namespace == claim["metadata"].get("namespace", "")
             continue
         assert not selector.HasField("namespace"), "in all namespaces"
         for item in objects or []:
