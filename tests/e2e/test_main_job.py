@@ -76,7 +76,7 @@ def test_it_becomes_ready_where_it_may_be(job: Job, name: str, body: dict[str, A
     assert instance["status"]["placement"]["cluster"] == cluster
     assert instance["endpoint"], "where it answers"
     assert instance["composed"], "what it became"
-    assert [each for each in instance["composed"] if not each["ready"]] == []
+    assert [each for each in instance["composed"] if each["ready"] is False] == []
     assert "simulated" not in instance["controlPlane"]
 
 
