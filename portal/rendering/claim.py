@@ -123,6 +123,11 @@ def without_machinery(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key not in _MACHINERY[style]}
 
 
+def machinery_of(spec: Mapping[str, Any]) -> frozenset[str]:
+    """The members of a claim's spec that Crossplane keeps there."""
+    return frozenset(spec) - frozenset(without_machinery(spec))
+
+
 def facts_from_claim(claim: Mapping[str, Any]) -> ClaimFacts:
     """The facts again, from a claim as rendered or as a control plane returns it (with what the core added).
 

@@ -32,6 +32,7 @@ from portal.services import (
     locks,
     outbox,
     signing,
+    taking_over,
     transitions,
 )
 from portal.services.applying import mark_applied
@@ -58,7 +59,7 @@ def apply(row: OutboxRow, planes: Planes) -> None:
         environment = instance.environment
         labels = {"team": instance.team.slug, "environment": environment.slug}
         plane.ensure_namespace(instance.namespace, environment.creates_namespaces, labels)
-        applied = plane.apply(_claim(instance))
+        applied = taking_over.apply(plane, request.pk, claim_ref(instance), _claim(instance))
     except TerminalError as error:
         _refused(row, request.pk, error, may_exist=row.attempts > 1 and _may_exist(plane, request.pk))
         return

@@ -31,7 +31,7 @@ from portal.domain.drift import Drift, DriftedField, Row, drift_of, judged, news
 from portal.domain.lifecycle import FINAL, InstancePhase, RequestState, Verb
 from portal.models import OPEN_STATES, Instance, OutboxRow, Request
 from portal.ports import ObservedClaim
-from portal.rendering.claim import without_machinery
+from portal.rendering.claim import machinery_of, without_machinery
 from portal.services import changing, journal, loading, locks, pausing, reapplying, submitting, transitions
 from portal.services.access import Actor, instance_for, team_to_request_for
 from portal.services.errors import Conflict, InvalidInput, ServiceError
@@ -127,7 +127,7 @@ def told(rows: Sequence[Row]) -> str:
 
 
 def _fields(instance: Instance, approved: dict[str, Any], claim: ObservedClaim) -> list[DriftedField]:
-    machinery = frozenset({*approved, *claim.spec}) - {*without_machinery(approved), *without_machinery(claim.spec)}
+    machinery = machinery_of(approved) | machinery_of(claim.spec)
     found = drift_of(approved, claim.spec, claim.managers, loading.offering(instance.document), machinery)
     if found and not claim.managers:
         # Nobody says who set what: while the portal's own apply is on its way, the difference may be that.

@@ -10,13 +10,15 @@ import pytest
 from django.utils import timezone
 
 from portal import tasks
+from portal.adapters.embedded.deliver import apply_object
 from portal.models import AuditEvent, Instance, OutboxRow, Request
-from portal.ports import FieldManager, ObservedClaim
+from portal.ports import FieldManager, ObservedClaim, TerminalError
 from portal.rendering.claim import without_machinery
 from portal.services import approving, drifting, observing, withdrawing
 from portal.services.errors import Conflict, Forbidden, NotFound
 from tests.sample import actor, model_body
 from tests.services.deliveries import Plane, fresh, instance_of, observed, submit, work
+from tests.services.planes import embedded_plane
 
 pytestmark = pytest.mark.django_db
 
@@ -305,3 +307,66 @@ def test_who_may_not_take_back_changes_nothing(
             verb()
         assert getattr(refused.value, "code", "") == code, reason
     assert (verbs(living), forced(), asked(living)) == (before, [], [])
+
+
+CONFLICT = TerminalError("field-conflict", "/spec/replicas/max is set by field manager 'kubectl-edit'")
+
+
+def test_a_field_that_others_set_to_what_was_approved_is_taken_over_by_the_next_change(
+    living: Instance, plane: Plane
+) -> None:
+    """After a yes the field is theirs and the portal's; server-side apply would let nobody change it."""
+    look(living, plane, replicas_max=2)
+    work()
+    look(fresh_instance(living), plane)
+    plane.errors = [CONFLICT]
+    spec = {**fresh_instance(living).spec, "replicas": {"min": 1, "max": 1}}
+    request = submit("ada", {"kind": "Change", "instance": str(living.pk), "spec": spec})
+    work()
+    assert plane.applied[-1]["spec"]["replicas"]["max"] == 1
+    event = AuditEvent.objects.get(request=request, verb="drift.take_over")
+    assert "kubectl-edit" in event.data["conflict"]
+    assert fresh(request).state == "Delivering"
+
+
+def test_a_conflict_over_what_was_not_approved_is_no_ones_to_force(living: Instance, plane: Plane) -> None:
+    """Case 17: field and manager named, the request fails readably, nothing is forced."""
+    ref = observing.delivering.claim_ref(living)
+    uid, claim = plane.claims[ref.namespace, ref.name]
+    plane.claims[ref.namespace, ref.name] = uid, {**claim, "spec": {**claim["spec"], "contextLength": 8192}}
+    plane.errors = [CONFLICT]
+    before = len(plane.applied)
+    body = {"kind": "Change", "instance": str(living.pk), "spec": {**living.spec, "contextLength": 2048}}
+    request = submit("ada", body)
+    work()
+    assert (fresh(request).state, fresh(request).failure_code) == ("Failed", "field-conflict")
+    assert len(plane.applied) == before
+    assert not AuditEvent.objects.filter(verb="drift.take_over").exists()
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.django_db(transaction=True)
+def test_on_the_embedded_control_plane_an_edit_is_seen_refused_and_taken_back() -> None:
+    embedded = embedded_plane()
+    request = submit("ada", model_body())
+    work()
+    instance = instance_of(request)
+    ref = observing.delivering.claim_ref(instance)
+    claim = embedded.get(ref)
+    assert claim is not None
+    assert observing.observe(claim)
+    edited = {**(instance.claim or {}), "spec": {**claim.spec, "replicas": {"min": 1, "max": 32}}}
+    apply_object(edited, manager="kubectl-edit")
+    claim = embedded.get(ref)
+    assert claim is not None
+    assert observing.observe(claim)
+    (row,) = fresh_instance(instance).drift
+    assert (row["field"], row["live"], row["manager"], row["metered"]) == (MAX, 32, "kubectl-edit", True)
+    assert [each.state for each in asked(instance)] == ["Denied"]
+    assert work("reapply") == ["done"]
+    claim = embedded.get(ref)
+    assert claim is not None
+    assert claim.spec["replicas"]["max"] == 1
+    observing.observe(claim)
+    assert fresh_instance(instance).drift == []
+    assert verbs(instance) == ["drift.seen", "drift.ask", "drift.take_back", "drift.ended"]
