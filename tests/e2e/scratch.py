@@ -59,12 +59,14 @@ class ScratchFunction:
 def files(folder: Path) -> tuple[Path, Path]:
     """A folder of offerings with this one, and a bootstrap file whose world can pay for hundreds of them.
 
-    Team `lab` (ada and ben) has quota and budget for them in dev, where nobody is asked.
+    Team `lab` (ada and ben) has quota and budget for them in dev, where nobody is asked; team `attic` has 3 GiB.
     """
     shutil.copytree(FILES, folder / "offerings" / FILES.name)
     sample: dict[str, Any] = yaml.safe_load((DEMO / "sample.yaml").read_text())
     sample["teams"].append({"slug": "lab", "title": "Lab", "members": _members(("ada", "owner"), ("ben", "member"))})
+    sample["teams"].append({"slug": "attic", "title": "Attic", "members": _members(("ada", "owner"))})
     sample["quotas"].append({"team": "lab", "dimension": "scratch.gib", "limit": LIMIT})
+    sample["quotas"].append({"team": "attic", "dimension": "scratch.gib", "limit": 3})
     sample["budgets"].append({"team": "lab", "currency": "USD", "soft": "900000", "hard": "1000000"})
     prices = (DEMO / sample["prices"]).read_text().rstrip("\n")
     prices += "\nscratch.gib,month,1.00,USD,*,2026-01-01,a price of these tests,2026-01-01\n"
