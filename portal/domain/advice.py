@@ -42,7 +42,10 @@ _TROUBLES: tuple[tuple[str, str], ...] = (
         "The platform team looks whether the portal's public keys reach the control plane (ConfigMap "
         "portal-approval-keys in portal-system); it is tried again by itself.",
     ),
-    (r"ApprovalExpired", "Ask for the same again in the portal: the approval was not carried out before it ended."),
+    (
+        r"ApprovalExpired",
+        "The platform team renews the portal's approvals (manage.py signing_key resign). What runs is kept until then.",
+    ),
     (
         r"ApprovalExceeded",
         "Ask for a change in the portal, so that what the claim holds now is approved, or have it taken back there.",

@@ -104,12 +104,25 @@ class Look(msgspec.Struct, frozen=True):
         return self.claim.spec.get("suspend") is True
 
     @property
+    def is_suspended(self) -> bool:
+        """Whether the composition says that it is."""
+        suspended = self.found.get("Suspended")
+        return suspended is not None and suspended.status == "True"
+
+    @property
     def doing(self) -> str:
         """What a spec that isn't served yet is about."""
-        suspended = self.found.get("Suspended")
         if self.suspend:
             return "suspending"
-        return "resuming" if self.past.was_suspended or (suspended and suspended.status == "True") else "updating"
+        return "resuming" if self.past.was_suspended or self.is_suspended else "updating"
+
+    @property
+    def composite(self) -> str:
+        """The composite resource behind a claim of v1, as far as it says which."""
+        reference = self.claim.spec.get("resourceRef")
+        name = reference.get("name") if isinstance(reference, Mapping) else None
+        named = f"{reference.get('kind')} {name}, " if isinstance(reference, Mapping) and name else ""
+        return f"{named}the composite resource behind the claim"
 
     @property
     def told(self) -> str:

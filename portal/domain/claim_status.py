@@ -72,7 +72,7 @@ def _not_ready(look: Look) -> Assessment | None:
     text = ready.text() + look.told + look.unready
     todo = advice.about(text, advice.EXPECTED)
     if ready.reason == "Waiting" and not ready.message:
-        text += "; the cause is on the composite resource behind the claim"
+        text += f"; the cause is on {look.composite}"
         todo = advice.about(text, advice.V1_SILENT)
     if not look.past.was_ready:
         return Assessment(_P.PROVISIONING, f"not ready yet: {text}", "Ready", ready.since, look.served, todo)
@@ -87,6 +87,8 @@ def _not_ready_again(look: Look, text: str) -> tuple[InstancePhase, str]:
     past = look.past
     if look.served is not None and look.served < look.generation:
         return _P.UPDATING, f"not ready while {look.doing}: {text}"
+    if past.spec_generation is None and look.suspend and not look.is_suspended:
+        return _P.UPDATING, f"not ready while suspending: {text}"  # seen for the first time
     if past.spec_generation is None or past.served is None or past.served >= past.spec_generation:
         return _P.DEGRADED, f"no longer ready: {text}"
     if not look.older(past.spec_since, look.stuck_after):
@@ -119,7 +121,7 @@ def _settled(look: Look) -> Assessment:
     wanted, told, since = look.suspend, look.found.get("Suspended"), look.ready.since if look.ready else None
     said = look.told
     todo = advice.CIRCUIT if "WatchCircuitOpen" in said else advice.about(said, "")
-    suspended = told is not None and told.status == "True"
+    suspended = look.is_suspended
     if wanted and (suspended or told is None):
         more = f": {told.message}" if told is not None and told.message else ": nothing runs, data is kept"
         when = told.since if told is not None else since

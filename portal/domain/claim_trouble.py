@@ -12,8 +12,8 @@ import msgspec
 
 from portal.domain import advice
 from portal.domain.claim_look import Assessment, Look
+from portal.domain.conditions import Condition, of_manifest
 from portal.domain.conditions import behind as conditions_behind
-from portal.domain.conditions import of_manifest
 from portal.domain.lifecycle import InstancePhase
 from portal.domain.spans import span
 
@@ -112,22 +112,37 @@ def silent(look: Look) -> Assessment | None:
 
 def refused(look: Look) -> Assessment | None:
     """The composition function keeps what runs as it is: its approval doesn't cover the claim, or nowhere is room."""
-    synced = look.synced
-    if synced is not None and synced.observed_generation is not None and synced.observed_generation < look.generation:
-        return None  # that is about the claim as it was before
-    reasons = [c for c in conditions_behind(look.found) if c.type == "Approved" and not c.message.startswith(_WOULD)]
-    reasons += [c for c in conditions_behind(look.found) if c.reason == "HeldBack" and c.message]
+    reasons = _refusals(look)
     if not reasons:
         return None
-    text = f"{reasons[0].type} is False: {reasons[0].text()}"
-    since, todo = reasons[0].since, advice.about(text)
-    if look.past.was_ready or look.serves:
+    first = reasons[0]
+    text = f"{first.type} is False: {first.text()}"
+    began, served = first.since or look.claim.created_at, None
+    if look.is_suspended:
+        phase, message = _P.SUSPENDED, f"suspended, as was approved; not changed: {text}"
+    elif look.past.was_ready or look.serves:
         served = look.past.served if look.past.served is not None else look.served
         what = f"generation {served}" if served is not None and served < look.generation else "what was approved before"
-        message = f"serving {what}; not changed: {text}"
-        return Assessment(_P.DEGRADED, message, reasons[0].type, since, served, todo)
-    began = since or look.claim.created_at
-    if look.older(began, look.stuck_after):
-        message = f"stuck: refused for {span(look.now - began)}, nothing was made: {text}"
-        return Assessment(_P.STUCK, message, reasons[0].type, since, advice=todo)
-    return Assessment(_P.PROVISIONING, f"refused, nothing was made: {text}", reasons[0].type, since, advice=todo)
+        phase, message = _P.DEGRADED, f"serving {what}; not changed: {text}"
+    elif look.older(began, look.stuck_after):
+        phase, message = _P.STUCK, f"stuck: refused for {span(look.now - began)}, nothing was made: {text}"
+    else:
+        phase, message = _P.PROVISIONING, f"refused, nothing was made: {text}"
+    return Assessment(phase, message, first.type, first.since, served, advice.about(text))
+
+
+def _refusals(look: Look) -> list[Condition]:
+    """The conditions that say so, of the claim as it is now."""
+    synced, past = look.synced, look.past
+    if synced is not None and synced.observed_generation is not None and synced.observed_generation < look.generation:
+        return []  # that is about the claim as it was before
+    found = conditions_behind(look.found)
+    approval = [c for c in found if c.type == "Approved" and not c.message.startswith(_WOULD)]
+    if look.is_suspended and look.suspend:
+        approval = []  # stopping needs no approval, and that is all that it asks for
+    as_it_was = past.served is not None and past.spec_generation is not None and past.served >= past.spec_generation
+    if look.serves and as_it_was:
+        approval = [
+            c for c in approval if c.reason != "ApprovalExpired"
+        ]  # what runs is kept, and nothing else is asked
+    return approval + [c for c in found if c.reason == "HeldBack" and c.message]
