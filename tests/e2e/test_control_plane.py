@@ -57,14 +57,18 @@ def current(api: Api, claim: Object) -> Object | None:
     return api.get(claim["apiVersion"], claim["kind"], claim["metadata"]["name"], claim["metadata"]["namespace"])
 
 
-def until_ready(portal: Api, claim: Object) -> Object:
-    """The claim once it is Ready and Synced for its newest generation; fails with what it says instead."""
+def until_ready(portal: Api, claim: Object, also: Callable[[Object], bool] = lambda found: True) -> Object:
+    """The claim once it is Ready and Synced for its newest generation; fails with what it says instead.
+
+    A call that was under way when the claim was changed may be noted under the new generation, for a moment (seen on
+    v2.2.1): ``also`` says what else has to be seen.
+    """
 
     def healthy() -> Object | None:
         found = current(portal, claim)
         generation = (found or {}).get("metadata", {}).get("generation")
         ready = is_true(found, "Ready", "Synced") and condition(found, "Ready").get("observedGeneration") == generation
-        return found if ready else None
+        return found if found and ready and also(found) else None
 
     try:
         return eventually("Ready", healthy, READY_WITHIN, every=0.02)
@@ -260,9 +264,9 @@ def test_it_is_suspended_and_resumed(
     claim["spec"]["suspend"] = True
     started = time.monotonic()
     portal.apply(approve(claim), manager="portal")
-    stopped = until_ready(portal, claim)
+    stopped = until_ready(portal, claim, lambda found: is_true(found, "Suspended"))
     print(f"{name}: suspended {time.monotonic() - started:.2f} s after it was applied")
-    assert is_true(stopped, "Suspended", "Approved"), stopped["status"]
+    assert is_true(stopped, "Approved"), stopped["status"]
     assert "endpoint" not in stopped["status"], "the operator may leave its address in place, the claim may not"
     cluster = stopped["status"]["placement"]["cluster"]
     found = clusters.workload(cluster, *workload, ready["metadata"]["namespace"])
@@ -271,9 +275,8 @@ def test_it_is_suspended_and_resumed(
     claim["spec"]["suspend"] = False
     started = time.monotonic()
     portal.apply(approve(claim), manager="portal")
-    resumed = until_ready(portal, claim)
+    resumed = until_ready(portal, claim, lambda found: not is_true(found, "Suspended"))
     print(f"{name}: resumed {time.monotonic() - started:.2f} s after it was applied")
-    assert condition(resumed, "Suspended")["status"] == "False"
     assert resumed["status"]["endpoint"] == ready["status"]["endpoint"]
     assert resumed["status"]["placement"]["cluster"] == cluster
     again = clusters.workload(cluster, *workload, ready["metadata"]["namespace"])
@@ -289,12 +292,15 @@ def test_a_model_that_scales_within_its_ceiling_is_not_asked_about(portal: Api, 
     claim = example("llama-3.1-70b-fp8-h100", "example-scaled")
     portal.apply(claim, manager="portal")
     cluster = until_ready(portal, claim)["status"]["placement"]["cluster"]
-    for least, most, scales in ((2, 2, False), (1, 2, True)):
+
+    def scales() -> tuple[bool, bool]:
+        spec = clusters.workload(cluster, *CASES[0][1], "example-scaled")["spec"]
+        return "scaling" in spec, "replicas" in spec
+
+    for least, most, wanted in ((2, 2, (False, True)), (1, 2, (True, False))):
         claim["spec"]["replicas"] = {"min": least, "max": most}
         portal.apply(claim, manager="portal")
-        assert is_true(until_ready(portal, claim), "Approved")
-        spec = clusters.workload(cluster, *CASES[0][1], "example-scaled")["spec"]
-        assert ("scaling" in spec, "replicas" in spec) == (scales, not scales)
+        assert is_true(until_ready(portal, claim, lambda found, wanted=wanted: scales() == wanted), "Approved")  # type: ignore[misc]  # bound now
     portal.delete(claim, "Foreground")
 
 
