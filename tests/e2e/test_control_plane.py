@@ -41,9 +41,9 @@ def example(name: str, namespace: str, called: str = "") -> Object:
     return approve(claim)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def _keys(clusters: Clusters) -> None:
-    """The key of these approvals, beside the portal's own."""
+    """The key of these approvals, beside the portal's own; a portal that runs removes it when it next compares."""
     clusters.apis[CONTROL_PLANE].apply(key_map(), manager="tests-control-plane")
 
 
