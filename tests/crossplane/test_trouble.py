@@ -18,6 +18,7 @@ def test_nothing_fits_composes_nothing_and_says_why_for_each_cluster() -> None:
     assert codes == {"eu-central-1": "NoSuchPool", "eu-west-1": "NodeTooSmall", "us-east-1": "NoSuchPool"}
     assert all(cluster in placed.message for cluster in codes)
     assert outcome.ttl <= 10, "the fleet is not watched: it must look again soon"
+    assert f"looked at again every {outcome.ttl} s" in placed.message, "how long it may take is said"
 
 
 def test_an_empty_fleet_is_said_to_be_empty() -> None:

@@ -286,7 +286,8 @@ def _refused(request: Request, placement: Placement) -> tuple[str, str]:
     need = full_need(request.composite)
     why = "; ".join(f"{reason.cluster}: {reason.message} ({reason.code.value})" for reason in placement.reasons)
     wanted = f"{need.units} {need.resource} ({need.pieces} x {need.piece} on one node)"
-    advice = "Ask for less, allow more regions, or wait: it is tried again by itself"
+    again = waiting_ttl(placement.ahead)
+    advice = f"Ask for less, allow more regions, or wait: the fleet is not watched, it is looked at again every {again} s"
     return "NoCapacity", f"no cluster has room for {wanted}. {why}. {advice}"
 
 
