@@ -295,12 +295,12 @@ TRAPS: list[tuple[object, dict[str, Any], str, str, str | None, str, str]] = [
         "and for longer than it may",
     ),
     (
-        (READY, SYNCED, condition("Approved", "False", None, "ApprovalExpired", "would be refused: expired")),
+        (READY, SYNCED, condition("Approved", "False", None, "ApprovalMissing", "would be refused: unsigned")),
         SERVED_2,
         "Ready",
-        "ready; Approved is False: ApprovalExpired: would be refused",
+        "ready; Approved is False: ApprovalMissing: would be refused",
         "Ready",
-        "signing_key resign",
+        "it signs what was approved",
         "approvals are only warned of",
     ),
     (
