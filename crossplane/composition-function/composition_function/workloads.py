@@ -286,8 +286,8 @@ def _refused(request: Request, placement: Placement) -> tuple[str, str]:
     need = full_need(request.composite)
     why = "; ".join(f"{reason.cluster}: {reason.message} ({reason.code.value})" for reason in placement.reasons)
     wanted = f"{need.units} {need.resource} ({need.pieces} x {need.piece} on one node)"
-    again = waiting_ttl(placement.ahead)
-    advice = f"Ask for less, allow more regions, or wait: the fleet is not watched, it is looked at again every {again} s"
+    again = f"looked at again every {waiting_ttl(placement.ahead)} s"
+    advice = f"Ask for less, allow more regions, or wait: the fleet is not watched, but {again}"
     return "NoCapacity", f"no cluster has room for {wanted}. {why}. {advice}"
 
 
