@@ -42,8 +42,7 @@ def edit(admin: Api, instance: dict[str, Any], **spec: Any) -> None:
     """As `kubectl edit` does it: an update by another manager."""
     found = live(admin, instance)
     found["spec"] |= spec
-    path = admin.path(found) + "?fieldManager=kubectl-edit"
-    admin.call("PUT", path, json.dumps(found))
+    admin.call("PUT", admin.path(found), json.dumps(found), parameters={"fieldManager": "kubectl-edit"})
 
 
 def change(front: Front, instance: dict[str, Any], who: str = "ada", **spec: Any) -> dict[str, Any]:
@@ -65,8 +64,8 @@ def until_phase(front: Front, instance: dict[str, Any], phase: str, text: str = 
 
 
 def held(front: Front, instance: dict[str, Any]) -> int:
-    """GiB of all reservations of an instance that are not given back."""
-    query = "SELECT COALESCE(SUM(amount), 0) FROM portal_reservation WHERE instance_id = %s AND state <> 'released'"
+    """GiB that an instance holds: the largest of its reservations that are not given back."""
+    query = "SELECT COALESCE(MAX(amount), 0) FROM portal_reservation WHERE instance_id = %s AND state <> 'released'"
     return int(front.rows(query, instance["id"])[0][0])
 
 
