@@ -1,0 +1,140 @@
+"""The portal's adapter on the real core: the shared suite's part that needs something that reconciles."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from portal.adapters.kubernetes import KubernetesControlPlane
+from portal.ports import ClaimEvent
+from portal.running import valkey
+from portal.running.crossplane import install, probes
+from portal.running.crossplane.kube import Api, eventually, is_true
+from portal.running.crossplane.layout import CONTROL_PLANE
+from portal.running.crossplane.plan import CLUSTERS, LocalControlPlane
+from tests.adapters import tiny_function, widgets
+from tests.adapters.suite_observe import ReconciledSuite, ready
+from tests.adapters.widgets import KINDS, ref, widget
+from tests.e2e.remains import Clusters
+
+pytestmark = pytest.mark.timeout(600)
+# provider-kubernetes does not believe that what it made less than 30 s ago is gone, and asks again after up to 60 s.
+PATIENCE = 150.0
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {
+        "name": "aiplatform-portal-widgets",
+        "labels": {"aiplatform.example.org/aggregate-to-portal": "true"},
+    },
+    "rules": [
+        {
+            "apiGroups": ["test.example.org"],
+            "resources": ["widgets"],
+            "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def widgets_kind(plane: LocalControlPlane, clusters: Clusters) -> Iterator[None]:
+    """Widgets are served, and the tiny function composes them onto a workload cluster."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, str(Path(tiny_function.__file__)), "--address", f"localhost:{port}"]
+    command += ["--tls-certs-dir", str(plane.layout.function_tls), "--provider-config", CLUSTERS[0]]
+    process = subprocess.Popen(valkey.launch_command(command), stdin=subprocess.DEVNULL)
+    try:
+        eventually("the tiny function listens", lambda: probes.accepts(port), 30)
+        _install(clusters.apis[CONTROL_PLANE], f"dns:///localhost:{port}")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _install(admin: Api, endpoint: str) -> None:
+    install.function(admin, endpoint, "tiny")
+    for manifest in (ROLE, widgets.WIDGET_XRD, widgets.composition("widgets", "Widget")):
+        admin.apply(manifest)
+    name = widgets.WIDGET_XRD["metadata"]["name"]
+
+    def established() -> bool:
+        return is_true(admin.get(install.XRD, "CompositeResourceDefinition", name), "Established")
+
+    eventually("Widgets are served", established, 60)
+
+
+@pytest.fixture
+def controlled(
+    widgets_kind: None, plane: LocalControlPlane, clusters: Clusters, request: pytest.FixtureRequest
+) -> Iterator[KubernetesControlPlane]:
+    """The adapter with the portal's rights; each test's claims are gone when the next begins."""
+    made = KubernetesControlPlane("crossplane", plane.kubeconfig)
+    made.ensure_namespace(widgets.NAMESPACE, create=True, labels={})
+    eventually("the role is summed up", lambda: made.list(KINDS) is not None and _allowed(made), 30)
+    yield made
+    for claim in made.list(KINDS)[0]:
+        made.delete(claim.ref, claim.uid)
+    eventually("all are gone", lambda: not made.list(KINDS)[0], PATIENCE)
+
+
+def _allowed(made: KubernetesControlPlane) -> bool:
+    made.dry_run(widget())
+    return True
+
+
+class TestKubernetesReconciled(ReconciledSuite):
+    window = 3.0
+    patience = PATIENCE
+
+
+def test_an_applied_claim_keeps_its_pinned_revision(controlled: KubernetesControlPlane) -> None:
+    """With Manual nobody but the portal sets it, so that the next apply does not conflict with the core."""
+    revision = controlled.composition_revision("widgets")
+    machinery = {
+        "compositionRef": {"name": "widgets"},
+        "compositionRevisionRef": {"name": revision},
+        "compositionUpdatePolicy": "Manual",
+    }
+    first = controlled.apply(widget(size=1, crossplane=machinery))
+    eventually("Ready", partial(ready, controlled), PATIENCE)
+    second = controlled.apply(widget(size=2, crossplane=machinery))
+    assert (second.uid, second.generation > first.generation) == (first.uid, True)
+    claim = controlled.get(ref())
+    assert claim is not None
+    assert claim.spec["crossplane"]["compositionRevisionRef"]["name"] == revision
+    owners = {each.manager for each in claim.managers if "/spec/size" in each.fields}
+    assert owners == {"portal"}
+
+
+def test_a_watch_from_before_sees_each_step_to_ready(controlled: KubernetesControlPlane) -> None:
+    """Events come in the order of the claim's versions, with what was composed, until the claim is Ready."""
+    _, cursor = controlled.list(KINDS)
+    controlled.apply(widget(size=2))
+    events: list[ClaimEvent] = []
+    for event in controlled.watch(KINDS, cursor, 60):
+        events.append(event)
+        if [(one.kind, one.ready) for one in event.claim.composed] == [("Object", True)] * 2 and ready(controlled):
+            break
+    versions = [int(event.claim.resource_version) for event in events]
+    assert versions == sorted(versions)
+    assert events[-1].claim.status["conditions"]
+
+
+def test_a_failing_function_is_explained(controlled: KubernetesControlPlane) -> None:
+    controlled.apply(widget(mode="fatal"))
+
+    def explained() -> bool:
+        claim = controlled.get(ref())
+        return claim is not None and any("refuses" in each.message for each in controlled.explanations(claim))
+
+    eventually("an Event says why", explained, 60)
