@@ -6,9 +6,14 @@ In charge of: names and order of members. Not in charge of: where a decision com
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+
+from portal.domain.decision import to_json
+from portal.domain.difference import Difference
+from portal.rendering.claim import claim_yaml
+from portal.services.rehearsing import Rehearsal
 
 Json = Mapping[str, Any]
 
@@ -82,6 +87,38 @@ def budgets(result: Json) -> list[dict[str, Any]]:
         }
         for b in result["budgets"]
     ]
+
+
+def cost(result: Json, committed: str | None, kind: str) -> dict[str, Any] | None:
+    """What it costs per month before and after, and the difference; null is unknown. None: it has no price.
+
+    `committed` is what the instance counted for before, as the inputs of the decision have it.
+    """
+    found = result["quote"]
+    if found is None:
+        return None
+    before, after = "0.00" if kind == "Create" else committed, found["monthly"]
+    delta = None if before is None or after is None else money(Decimal(after) - Decimal(before))
+    return {"currency": found["currency"], "before": before, "after": after, "delta": delta}
+
+
+def differences(found: Sequence[Difference | Json]) -> list[dict[str, Any]]:
+    """What differs, field by field; null where there is nothing."""
+    rows = [to_json(each) if isinstance(each, Difference) else each for each in found]
+    return [{"pointer": row["pointer"], "old": row["old"], "new": row["new"]} for row in rows]
+
+
+def control_plane(found: Rehearsal | None) -> dict[str, Any] | None:
+    """What the control plane itself says of a claim. None: there is no claim to ask about."""
+    if found is None:
+        return None
+    return {
+        "accepted": found.accepted,
+        "code": found.code,
+        "message": found.message,
+        "claim": claim_yaml(found.claim) if found.claim is not None else None,
+        "difference": differences(found.difference),
+    }
 
 
 def _cost(line: Json) -> dict[str, Any]:

@@ -69,6 +69,11 @@ def _number(value: Any) -> int:
     return value
 
 
+def whole(value: Any) -> int:
+    """A whole number of a sort key, of 0 or more."""
+    return _number(value)
+
+
 def _time(value: Any) -> dt.datetime:
     found = dt.datetime.fromisoformat(value)
     if found.tzinfo is None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
+from django.db.models.fields.json import KeyTransform
 
 from portal.api import decision_shapes as shapes
 from portal.api.decision_shapes import moment, money
@@ -32,6 +33,7 @@ FIELDS = (
     "name",
     "spec",
     "old",
+    "difference",
     "labels",
     "reason",
     "requester__username",
@@ -41,6 +43,8 @@ FIELDS = (
     "quote_valid_until",
     "failure_code",
     "failure_message",
+    "applied_at",
+    "generation",
     "created_at",
     "changed_at",
 )
@@ -68,6 +72,7 @@ def _request(row: Row, decision: Row | None, stages: list[Row]) -> dict[str, Any
         "name": row["name"],
         "spec": row["spec"],
         "old": row["old"],
+        "difference": shapes.differences(row["difference"]),
         "labels": row["labels"],
         "reason": row["reason"],
         "requester": row["requester__username"],
@@ -76,7 +81,10 @@ def _request(row: Row, decision: Row | None, stages: list[Row]) -> dict[str, Any
         "stages": [_stage(stage) for stage in stages],
         "waitsFor": _waits_for(stages) if row["state"] == RequestState.WAITING else None,
         "quote": _quote(row),
+        "cost": shapes.cost(decision["result"], decision["committed"], row["kind"]) if decision else None,
         "failure": {"code": row["failure_code"], "message": row["failure_message"]} if row["failure_code"] else None,
+        "appliedAt": moment(row["applied_at"]),
+        "generation": row["generation"],
         "createdAt": moment(row["created_at"]),
         "changedAt": moment(row["changed_at"]),
         "links": {
@@ -101,7 +109,8 @@ def _quote(row: Row) -> dict[str, Any] | None:
 def _decisions(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Row]:
     """The last decision of each request."""
     rows = DecisionRecord.objects.filter(request__in=ids).order_by("request_id", "-id").distinct("request_id")
-    found = rows.values("id", "request_id", "moment", "outcome", "result", "decided_at")
+    committed = KeyTransform("committed", "inputs")
+    found = rows.values("id", "request_id", "moment", "outcome", "result", "decided_at", committed=committed)
     return {row["request_id"]: dict(row) for row in found}
 
 

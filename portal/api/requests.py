@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
+from portal.adapters import control_plane
 from portal.api import audit, filters, pagination, parsing, request_shapes
 from portal.api import decision_shapes as shapes
 from portal.api.door import Door
@@ -19,10 +20,10 @@ from portal.api.schemas import requests as described
 from portal.domain.decision import to_json
 from portal.domain.draft import BODIES, Draft, parse_draft
 from portal.domain.lifecycle import RequestState
-from portal.models import Request
+from portal.models import UNDELIVERED_STATES, Request
 from portal.rendering.claim import claim_yaml
-from portal.services import access, approving, inbox, submitting, withdrawing
-from portal.services.errors import InvalidInput
+from portal.services import access, approving, inbox, rehearsing, submitting, withdrawing
+from portal.services.errors import Conflict, InvalidInput
 from portal.services.sketching import sketch_claim
 
 WAITING_FOR = filters.choice("waitingFor", "waitingFor", ["me"], "me: only requests that wait for my vote")
@@ -73,6 +74,7 @@ class RequestPreview(Door):
         preview = submitting.preview(_draft(request), acting=self.actor)
         result = to_json(preview.decision)
         claim = sketch_claim(preview)
+        committed = preview.inputs.committed
         return Response(
             {
                 "outcome": preview.decision.outcome,
@@ -81,10 +83,27 @@ class RequestPreview(Door):
                 "usage": shapes.usage(result),
                 "quote": shapes.quote(result),
                 "budgets": shapes.budgets(result),
+                "cost": shapes.cost(result, shapes.money(committed), preview.proposal.kind),
+                "difference": shapes.differences(preview.proposal.difference),
                 "spec": preview.proposal.spec,
                 "claim": claim_yaml(claim) if claim is not None else None,
+                "controlPlane": shapes.control_plane(rehearsing.rehearse(preview, control_plane)),
             }
         )
+
+
+class RequestRehearsal(Door):
+    """What the control plane says of a request before it is delivered: its defaults, its rules, what differs from what
+    runs. Nothing is written there either."""
+
+    @extend_schema(**described.REHEARSAL)
+    def get(self, request: HttpRequest, request_id: uuid.UUID) -> Response:
+        filters.read(request, ())
+        found = access.request_for(self.actor, request_id)
+        if found.state not in UNDELIVERED_STATES:
+            raise Conflict("not-waiting", f"The request is {found.state}: there is nothing to try out any more.")
+        said = rehearsing.rehearse_request(found, control_plane)
+        return Response({"controlPlane": shapes.control_plane(said)})
 
 
 class RequestDetail(Door):

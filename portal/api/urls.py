@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from portal.api import audit, catalog, documentation, drift, governed, instances, offerings, requests
+from portal.api import audit, catalog, documentation, drift, governed, instances, offerings, requests, revisions
 from portal.api.door import NothingHere
 from portal.api.root import Root
 
@@ -13,12 +13,14 @@ V1 = [
     path("requests/", requests.RequestList.as_view(), name="requests"),
     path("requests/preview/", requests.RequestPreview.as_view(), name="request-preview"),
     path("requests/<uuid:request_id>/", requests.RequestDetail.as_view(), name="request"),
+    path("requests/<uuid:request_id>/rehearsal/", requests.RequestRehearsal.as_view(), name="request-rehearsal"),
     path("requests/<uuid:request_id>/timeline/", requests.RequestTimeline.as_view(), name="request-timeline"),
     path("requests/<uuid:request_id>/approve/", requests.RequestApprove.as_view(), name="request-approve"),
     path("requests/<uuid:request_id>/reject/", requests.RequestReject.as_view(), name="request-reject"),
     path("requests/<uuid:request_id>/withdraw/", requests.RequestWithdraw.as_view(), name="request-withdraw"),
     path("instances/", instances.InstanceList.as_view(), name="instances"),
     path("instances/<uuid:instance_id>/", instances.InstanceDetail.as_view(), name="instance"),
+    path("instances/<uuid:instance_id>/revisions/", revisions.InstanceRevisions.as_view(), name="instance-revisions"),
     path("instances/<uuid:instance_id>/take-back/", drift.InstanceTakeBack.as_view(), name="instance-take-back"),
     path("instances/<uuid:instance_id>/ask-for-drift/", drift.InstanceAskForDrift.as_view(), name="instance-ask"),
     path("offerings/", offerings.OfferingList.as_view(), name="offerings"),

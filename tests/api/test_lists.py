@@ -121,7 +121,7 @@ def test_filters(call_as: As, many: None, path: str, query: dict[str, str], coun
 
 REFUSED = [
     ("requests/", "state=waiting", "Draft, Waiting, Approved"),
-    ("requests/", "kind=Update", "Create, Delete, Quota"),
+    ("requests/", "kind=Update", "Create, Change, Suspend, Resume, Delete, Quota"),
     ("requests/", "waitingFor=frank", "me"),
     ("requests/", "team=Search%20Team", "slug"),
     ("requests/", "team=", "slug"),

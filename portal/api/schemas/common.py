@@ -50,6 +50,10 @@ def number(*, null: bool = False, help_text: str = "") -> serializers.Field[Any,
     return serializers.IntegerField(allow_null=null, help_text=help_text)
 
 
+def boolean(*, null: bool = False, help_text: str = "") -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.BooleanField(allow_null=null, help_text=help_text)
+
+
 def amount(*, null: bool = False, help_text: str = "") -> serializers.Field[Any, Any, Any, Any]:
     """Money: a string and only a string."""
     return serializers.RegexField(r"^-?[0-9]+(\.[0-9]+)?$", allow_null=null, help_text=help_text)

@@ -22,6 +22,14 @@ CREATE: Json = {
     "reason": "Ranking study until the end of June.",
     "idempotencyKey": "ranking-1",
 }
+CHANGE: Json = {
+    "kind": "Change",
+    "instance": INSTANCE_ID,
+    "spec": {"accelerator": {"class": "l4", "count": 2}, "idleHours": 8},
+    "reason": "It trains on two by now.",
+}
+SUSPEND: Json = {"kind": "Suspend", "instance": INSTANCE_ID, "reason": "Nobody needs it until July."}
+RESUME: Json = {"kind": "Resume", "instance": INSTANCE_ID}
 DELETE: Json = {"kind": "Delete", "instance": INSTANCE_ID, "reason": "The study is done."}
 QUOTA: Json = {
     "kind": "Quota",
@@ -51,6 +59,7 @@ _QUOTE: Json = {
     "validUntil": "2026-06-30",
     "lines": [_COST],
 }
+_MONTHLY: Json = {"currency": "EUR", "before": "0.00", "after": "584.00", "delta": "584.00"}
 _USAGE: Json = {"team": "search", "dimension": "gpu.l4", "before": 3, "after": 4, "limit": 4}
 _BUDGET: Json = {
     "team": "search",
@@ -97,6 +106,7 @@ REQUEST: Json = {
     "name": "ranking",
     "spec": SPEC,
     "old": None,
+    "difference": [],
     "labels": {"purpose": "ranking-study"},
     "reason": CREATE["reason"],
     "requester": "dana",
@@ -105,7 +115,10 @@ REQUEST: Json = {
     "stages": [_STAGE],
     "waitsFor": {"group": "platform-approvers", "missing": 1},
     "quote": {"monthly": "584.00", "currency": "EUR", "validUntil": "2026-06-30"},
+    "cost": _MONTHLY,
     "failure": None,
+    "appliedAt": None,
+    "generation": None,
     "createdAt": "2026-06-01T09:30:00Z",
     "changedAt": "2026-06-01T09:30:00Z",
     "links": {
@@ -129,7 +142,16 @@ PREVIEW: Json = {
     "usage": [_USAGE],
     "quote": _QUOTE,
     "budgets": [_BUDGET],
+    "cost": _MONTHLY,
+    "difference": [],
     "spec": SPEC,
+    "controlPlane": {
+        "accepted": True,
+        "code": "",
+        "message": "it would be taken",
+        "claim": "apiVersion: example.org/v1\nkind: NotebookServer\n",
+        "difference": [{"pointer": "/spec/accelerator/count", "old": 1, "new": 2}],
+    },
     "claim": "apiVersion: example.org/v1\nkind: NotebookServer\n",
 }
 EVENT: Json = {
@@ -203,6 +225,22 @@ INSTANCE: Json = {
             "metered": False,
         }
     ],
+}
+REVISION: Json = {
+    "number": 1,
+    "request": REQUEST_ID,
+    "kind": "Create",
+    "state": "Done",
+    "current": True,
+    "spec": SPEC,
+    "offeringDigest": DIGEST,
+    "compositionRevision": "notebookservers-standard-4b7f1a2",
+    "requester": "dana",
+    "reason": CREATE["reason"],
+    "monthly": {"amount": "584.00", "currency": "EUR"},
+    "appliedAt": "2026-06-01T11:00:00Z",
+    "generation": 1,
+    "links": {"request": f"{URL}/api/v1/requests/{REQUEST_ID}/"},
 }
 TEAM: Json = {"slug": "search", "title": "Search", "parent": "products", "role": "owner"}
 QUOTA_LINE: Json = {"team": "search", "dimension": "gpu.l4", "limit": 4, "reserved": 1, "used": 3}

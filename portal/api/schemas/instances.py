@@ -11,6 +11,7 @@ from portal.api.schemas.common import (
     AnyValue,
     Endpoint,
     amount,
+    boolean,
     example,
     number,
     operation,
@@ -24,7 +25,8 @@ from portal.api.schemas.common import (
     url,
     uuid,
 )
-from portal.domain.lifecycle import InstancePhase
+from portal.domain.decision import APPLIED
+from portal.domain.lifecycle import InstancePhase, RequestState
 
 TAG = "instances"
 SUMMARY = dict(
@@ -106,6 +108,36 @@ READ = operation(
     Instance,
     [
         example("instance", examples.INSTANCE),
+        problem_example(404, "not-found", "There is no instance '…' that you can see."),
+    ],
+    errors=(404,),
+)
+Revision = shape(
+    "Revision",
+    number=number(help_text="Counted from the creation, 1"),
+    request=uuid(),
+    kind=text(choices=list(APPLIED)),
+    state=text(
+        choices=[state.value for state in RequestState], help_text="Superseded or Failed: it never became ready"
+    ),
+    current=boolean(help_text="What the claim says now"),
+    spec=AnyObject(),
+    offeringDigest=text(),
+    compositionRevision=text(),
+    requester=text(),
+    reason=text(),
+    monthly=shape("MonthlyQuote", amount=amount(), currency=text())(allow_null=True),
+    appliedAt=time(),
+    generation=number(null=True, help_text="Of the claim, as it was applied"),
+    links=shape("RevisionLinks", request=url())(),
+)
+REVISIONS = operation(
+    "listRevisions",
+    "What an instance was asked to be, newest first. To have one again, submit a Change with its spec",
+    TAG,
+    page_of(Revision),
+    [
+        page_example("revisions", examples.REVISION, f"instances/{examples.INSTANCE_ID}/revisions"),
         problem_example(404, "not-found", "There is no instance '…' that you can see."),
     ],
     errors=(404,),

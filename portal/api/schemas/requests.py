@@ -12,10 +12,12 @@ from portal.api.schemas import examples
 from portal.api.schemas.common import (
     AnyObject,
     AnyObjectOrNull,
+    AnyValue,
     Labels,
     Reason,
     amount,
     asked,
+    boolean,
     day,
     example,
     number,
@@ -83,6 +85,27 @@ Stage = shape(
     round=number(help_text="A delivery that asks again opens the next round"),
     votes=CastVote(many=True),
 )
+Cost = shape(
+    "Cost",
+    currency=text(),
+    before=amount(null=True, help_text="What it counted for per month; null: nothing, or unknown"),
+    after=amount(null=True, help_text="null: needs review; never free"),
+    delta=amount(null=True),
+)
+Difference = shape(
+    "Difference",
+    pointer=text(help_text="/spec/…, /compositionRevision or /offering"),
+    old=AnyValue(help_text="null: it is not there"),
+    new=AnyValue(help_text="null: it is not there"),
+)
+ControlPlane = shape(
+    "ControlPlaneSays",
+    accepted=boolean(null=True, help_text="null: it was not asked; message says why"),
+    code=text(),
+    message=text(),
+    claim=text(null=True, help_text="YAML, with the control plane's own defaults"),
+    difference=Difference(many=True, help_text="From what is live there now"),
+)
 Request = shape(
     "Request",
     id=uuid(),
@@ -95,6 +118,7 @@ Request = shape(
     name=text(),
     spec=AnyObject(),
     old=AnyObjectOrNull(),
+    difference=Difference(many=True, help_text="Of a change, as votes see it; equal quantities are no difference"),
     labels=Labels(),
     reason=text(),
     requester=text(),
@@ -103,7 +127,10 @@ Request = shape(
     stages=Stage(many=True),
     waitsFor=shape("WaitsFor", group=text(), missing=number())(allow_null=True),
     quote=shape("Ceiling", monthly=amount(null=True), currency=text(), validUntil=day(null=True))(allow_null=True),
+    cost=Cost(allow_null=True),
     failure=shape("Failure", code=text(), message=text())(allow_null=True),
+    appliedAt=time(null=True),
+    generation=number(null=True, help_text="Of the claim, as it was applied"),
     createdAt=time(),
     changedAt=time(),
     links=shape("RequestLinks", **{"self": url()}, page=url(), instance=url(null=True))(),
@@ -136,7 +163,10 @@ Preview = shape(
     usage=Usage(many=True),
     quote=Quote(allow_null=True),
     budgets=BudgetLine(many=True),
+    cost=Cost(allow_null=True),
+    difference=Difference(many=True),
     spec=AnyObject(),
+    controlPlane=ControlPlane(allow_null=True),
     claim=text(null=True, help_text="YAML; ids and the pinned revision are stand-ins"),
 )
 # The bodies that are checked are the bodies that are described.
@@ -174,6 +204,9 @@ SUBMIT = operation(
     WRITTEN,
     [
         asked("Create", examples.CREATE),
+        asked("Change", examples.CHANGE),
+        asked("Suspend", examples.SUSPEND),
+        asked("Resume", examples.RESUME),
         asked("Delete", examples.DELETE),
         asked("Quota", examples.QUOTA),
         example("created", examples.REQUEST, 201),
@@ -192,12 +225,25 @@ PREVIEW = operation(
     "What submitting this now would bring. Nothing is written",
     TAG,
     Preview,
-    [asked("Create", examples.CREATE), example("preview", examples.PREVIEW), _INVALID],
+    [
+        asked("Create", examples.CREATE),
+        asked("Change", examples.CHANGE),
+        example("preview", examples.PREVIEW),
+        _INVALID,
+    ],
     errors=(404, 409),
     request=_DRAFT,
 )
 READ = operation(
     "readRequest", "Read a request", TAG, Request, [example("request", examples.REQUEST), _GONE], errors=(404,)
+)
+REHEARSAL = operation(
+    "rehearseRequest",
+    "What the control plane says of a request that is not delivered yet. Nothing is written there",
+    TAG,
+    shape("Rehearsal", controlPlane=ControlPlane(allow_null=True)),
+    [example("rehearsal", {"controlPlane": examples.PREVIEW["controlPlane"]}), _GONE],
+    errors=(404, 409),
 )
 TIMELINE = operation(
     "readTimeline",
