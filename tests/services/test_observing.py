@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from portal import tasks
-from portal.models import AuditEvent, FeedEntity, Instance, OutboxRow, PhaseDuration
+from portal.models import AuditEvent, FeedEntity, Instance, OutboxRow, PhaseDuration, Request
 from portal.ports import Explanation, ObservedClaim, RetryableError
 from portal.services import delivering, durations, observing, publishing
 from tests.sample import model_body
@@ -266,3 +266,11 @@ def published(instance: Instance) -> dict[str, str]:
     prefix = "portal.aiplatform.example.org/"
     found = entity["metadata"]["annotations"]  # type: ignore[index]
     return {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+
+
+def test_a_deletion_that_failed_here_and_came_through_there_is_its_own_too(living: Instance) -> None:
+    """The portal had given up waiting for an answer."""
+    request = submit("ada", {"kind": "Delete", "instance": str(living.pk)})
+    Request.objects.filter(pk=request.pk).update(state="Failed")
+    observing.observe_gone(living.pk, living.claim_uid)
+    assert fresh(living).message == "Deleted."
