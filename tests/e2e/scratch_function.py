@@ -21,7 +21,7 @@ class ScratchFunction(grpcv1.FunctionRunnerServiceServicer):
             response.fatal(rsp, "the scratch function refuses")
             return rsp
         space = rsp.desired.resources["space"]
-        resource.update(space, config_map(xr, 5 if behave == "invalid" else str(xr["spec"]["size"])))
+        resource.update(space, config_map(xr, "no key" if behave == "invalid" else "size"))
         space.ready = fnv1.READY_FALSE if behave == "waiting" else fnv1.READY_TRUE
         if behave == "custom":
             condition = fnv1.Condition(type="Backed", status=fnv1.STATUS_CONDITION_FALSE, reason="NoBackup")
@@ -33,10 +33,10 @@ class ScratchFunction(grpcv1.FunctionRunnerServiceServicer):
         return rsp
 
 
-def config_map(xr, size):
-    """In the namespace of the claim; one whose value is a number is refused by the API server."""
+def config_map(xr, key):
+    """In the namespace of the claim; a key with a blank is refused by the API server."""
     name = f"{xr['metadata']['name']}-space"
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"size": size}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: str(xr["spec"]["size"])}}
 
 
 if __name__ == "__main__":

@@ -252,8 +252,12 @@ def test_people_mark_claims_with_what_is_theirs(people: dict[str, Person], datab
 
 
 def test_an_admin_edits_within_what_was_approved(people: dict[str, Person], portal: Api, database: Object) -> None:
-    people["admin"].patch(database, {"spec": {"vectors": 4_000_000}})
-    assert ready(portal, database)["spec"]["vectors"] == 4_000_000
+    """The door lets it in; the function still composes what was approved, and says so."""
+    for vectors, reason in ((4_000_000, "ApprovalExceeded"), (4_500_000, "Approved")):
+        people["admin"].patch(database, {"spec": {"vectors": vectors}})
+        told = lambda reason=reason: condition(current(portal, database), "Approved").get("reason") == reason  # noqa: E731
+        eventually(reason, told, LATER)
+    assert ready(portal, database)["status"]["memoryGiB"] == 39
 
 
 def test_an_autoscaler_scales_what_was_composed(clusters: Clusters, portal: Api, database: Object) -> None:

@@ -12,10 +12,11 @@ from portal.adapters.kubernetes import KubernetesControlPlane
 from portal.ports import TerminalError
 from portal.rendering.approval_token import KEYS_NAME, KEYS_NAMESPACE, keys_manifest
 from portal.rendering.claim import ADOPTED_UID, INSTANCE
-from portal.running.crossplane.kube import Api, Object
+from portal.running.crossplane.kube import Api, Object, eventually
 from portal.running.crossplane.layout import CONTROL_PLANE
 from portal.running.crossplane.plan import LocalControlPlane
 from portal.running.errors import ApiError
+from portal.services import adopting as adopting_module
 from tests.contract.claims import claim_of
 from tests.e2e.remains import Clusters
 
@@ -82,16 +83,26 @@ def by_hand(administrator: Api) -> Iterator[Object]:
     spec = {key: value for key, value in claim["spec"].items() if key != "crossplane"}
     bare = {key: claim[key] for key in ("apiVersion", "kind")}
     meta = {"name": "by-hand", "namespace": NAMESPACE}
-    yield administrator.apply({**bare, "metadata": meta, "spec": {**spec, "regions": ["nowhere"]}}, manager="kubectl")
+    administrator.apply({**bare, "metadata": meta, "spec": {**spec, "regions": ["nowhere"]}}, manager="kubectl")
+
+    def taken_up() -> Object | None:
+        found = administrator.get(bare["apiVersion"], bare["kind"], meta["name"], NAMESPACE)
+        return found if found and "compositionRevisionRef" in found["spec"].get("crossplane", {}) else None
+
+    yield eventually("Crossplane has taken it up", taken_up, 30.0)
     administrator.delete({**bare, "metadata": meta})
 
 
 def adopting(found: Object, uid: str, **spec: Any) -> Object:
-    """What the portal would apply to it."""
+    """What the portal would apply to it, pinned where it is."""
     claim = claim_of(EXAMPLE)
     claim["metadata"] |= {"name": found["metadata"]["name"], "namespace": NAMESPACE}
     claim["metadata"]["annotations"][ADOPTED_UID] = uid
-    claim["spec"] |= {"regions": ["nowhere"], **spec}
+    pinned = {
+        **claim["spec"]["crossplane"],
+        "compositionRevisionRef": found["spec"]["crossplane"]["compositionRevisionRef"],
+    }
+    claim["spec"] |= {"regions": ["nowhere"], "crossplane": pinned, **spec}
     return claim
 
 
@@ -99,12 +110,16 @@ def test_the_very_object_is_taken_over_and_no_other(connected: KubernetesControl
     with pytest.raises(TerminalError, match="claim-name-taken"):
         connected.dry_run(adopting(by_hand, "uid-of-one-that-is-gone"))
     wanted = adopting(by_hand, by_hand["metadata"]["uid"])
-    assert connected.apply(wanted).uid == by_hand["metadata"]["uid"]
+    connected.dry_run(adopting_module.without_pin(wanted))
+    assert connected.apply(wanted, force=True).uid == by_hand["metadata"]["uid"]
     wanted["metadata"]["annotations"].pop(ADOPTED_UID)
     again = connected.dry_run(wanted)
     assert again.claim["metadata"]["labels"][INSTANCE] == wanted["metadata"]["labels"][INSTANCE]
+    assert again.claim["spec"]["crossplane"]["compositionUpdatePolicy"] == "Manual"
 
 
 def test_a_conflict_is_named_before_anything_is_taken_over(connected: KubernetesControlPlane, by_hand: Object) -> None:
-    with pytest.raises(TerminalError, match=r"field-conflict: .*/spec/regions is set by .*kubectl"):
-        connected.dry_run(adopting(by_hand, by_hand["metadata"]["uid"], regions=["eu-west"]))
+    wanted = adopting(by_hand, by_hand["metadata"]["uid"], regions=["eu-west"])
+    with pytest.raises(TerminalError, match=r"field-conflict: .*/spec/regions is set by .*kubectl") as caught:
+        connected.dry_run(adopting_module.without_pin(wanted))
+    assert "compositionRevisionRef" not in caught.value.message, "Crossplane's own part is taken over"

@@ -68,14 +68,14 @@ class Traps:
     def __init__(self, plane: LocalControlPlane, admin: Api) -> None:
         self.plane = KubernetesControlPlane("crossplane", plane.kubeconfig, None)
         self.admin = admin
-        self.were_ready: set[str] = set()
+        self.past: dict[str, Past] = {}
 
     def ref(self, name: str, kind: str = "ScratchSpace", plural: str = "scratchspaces") -> ClaimRef:
         return ClaimRef(GROUP, kind, plural, NAMESPACE, name)
 
     def assessment(self, ref: ClaimRef) -> Assessment:
         found = self.plane.get(ref)
-        return assess(found, dt.datetime.now(dt.UTC), STUCK_AFTER, Past(was_ready=ref.name in self.were_ready))
+        return assess(found, dt.datetime.now(dt.UTC), STUCK_AFTER, self.past.get(ref.name))
 
     def until(self, ref: ClaimRef, wanted: Callable[[Assessment], bool], seconds: float = WITHIN) -> Assessment:
         deadline = time.monotonic() + seconds
@@ -92,11 +92,14 @@ class Traps:
 
     def trouble(self, made: Object, **spec: Any) -> None:
         """A change of a claim that was Ready."""
-        self.until(self.ref(made["metadata"]["name"]), lambda a: a.phase == P.READY)
-        self.were_ready.add(made["metadata"]["name"])
+        name = made["metadata"]["name"]
+        self.until(self.ref(name), lambda a: a.phase == P.READY)
+        before = self.plane.get(self.ref(name))
+        assert before is not None
         changed = copy.deepcopy(made)
         changed["spec"] |= spec
-        self.plane.apply(changed)
+        applied = self.plane.apply(changed)
+        self.past[name] = Past(was_ready=True, served=before.generation, spec_generation=applied.generation)
 
 
 @pytest.fixture(scope="module")
@@ -115,16 +118,11 @@ def traps(plane: LocalControlPlane, clusters: Clusters, scratch: ScratchFunction
     found.trouble(late, behave="fatal", size=2)
     found.trouble(broken, behave="invalid")
     found.until(found.ref("paused"), lambda a: a.phase == P.READY)
-    found.were_ready |= {"paused", "unheard"}
     head = {key: paused[key] for key in ("apiVersion", "kind")}
     meta = {"name": "paused", "namespace": NAMESPACE, "annotations": {"crossplane.io/paused": "true"}}
     admin.apply({**head, "metadata": meta}, manager="somebody")
     found.plane.apply({**paused, "spec": {**paused["spec"], "size": 2}})
-    found.until(found.ref("unheard"), lambda a: a.phase == P.READY)
-    moved = copy.deepcopy(unheard)
-    moved["spec"]["crossplane"]["compositionRef"]["name"] = "scratchspaces-mute"
-    moved["spec"]["size"] = 2
-    found.plane.apply(moved)
+    found.trouble(unheard, size=2, crossplane={"compositionRef": {"name": "scratchspaces-mute"}})
     yield found
     for item in admin.items(GROUP, "ScratchSpace", NAMESPACE):
         admin.delete(item)
@@ -144,7 +142,8 @@ def _kinds_in_trouble(admin: Api, scratch: ScratchFunction) -> None:
     admin.apply(composition("scratchspaces-mute", "mute-function"))
     admin.apply(composition("scratchspaces-incapable", "incapable-function"))
     admin.apply(definition("OrphanSpace", "orphanspaces"))
-    admin.apply(_rights("orphanspaces"))
+    for plural in ("orphanspaces", "oldspaces"):
+        admin.apply(_rights(plural))
     name = "orphanspaces.aiplatform.example.org"
     there = lambda: is_true(admin.get(install.XRD, "CompositeResourceDefinition", name), "Established")  # noqa: E731
     eventually("served", there, WITHIN)
@@ -245,7 +244,6 @@ def test_the_claim_of_an_xrd_of_v1(traps: Traps) -> None:
     made = claim("old", kind="OldSpace", behave="fatal")
     made["spec"]["compositionRef"] = made["spec"].pop("crossplane")["compositionRef"]
     eventually("applied", lambda: traps.admin.apply(made, manager="portal"), WITHIN)
-    traps.admin.apply(_rights("oldspaces"))
     ref = traps.ref("old", "OldSpace", "oldspaces")
     found = traps.until(ref, lambda a: "composite" in a.message or "XOldSpace" in a.message)
     print(f"old: {found.phase}: {found.message}\n  -> {found.advice}")
