@@ -27,7 +27,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import Instance, Request, Team
 from portal.ports import ControlPlane, ObservedClaim
 from portal.rendering.approval_token import approval_of, with_approval
-from portal.rendering.claim import ADOPTED_UID, ClaimFacts, render_claim
+from portal.rendering.claim import ADOPTED_UID, ClaimFacts, render_claim, without_machinery
 from portal.services import deciding, holding, journal, locks, pausing, reapplying, signing, transitions
 from portal.services.errors import Conflict
 from portal.services.finding import Found, manifest_of
@@ -97,12 +97,18 @@ def record(request: Request, inputs: Inputs, decision: Decision, counted: Figure
 
 def take_over(instance: Instance, plane: ControlPlane, *, actor: User) -> None:
     """Have the portal apply the claim of an adopted instance, in its delivery lane. Raises PortError at once where the
-    control plane would refuse it: a conflict names field and manager."""
+    control plane would refuse it: a conflict names field and manager. The pin of its composition is taken over by
+    force: the core sets it by itself."""
     if instance.claim is None:
         raise ValueError(f"instance {instance.pk} has no claim")
-    plane.dry_run(instance.claim)
+    plane.dry_run(without_pin(instance.claim))
     with transaction.atomic():
-        reapplying.ask(instance, why="taken over", actor=actor)
+        reapplying.ask(instance, why="taken over", actor=actor, force=True)
+
+
+def without_pin(claim: dict[str, Any]) -> dict[str, Any]:
+    """A claim without what Crossplane keeps in it."""
+    return {**claim, "spec": without_machinery(claim["spec"])}
 
 
 def signed_claim(claim: ObservedClaim, facts: ClaimFacts, signed: dict[str, Any]) -> dict[str, Any]:

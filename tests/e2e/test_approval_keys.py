@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ from tests.e2e.remains import Clusters
 
 NAMESPACE = "adoption"
 EXAMPLE = "modeldeployments/llama-3.1-8b-l4"
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def by_hand(administrator: Api) -> Iterator[Object]:
     claim = claim_of(EXAMPLE)
     spec = {key: value for key, value in claim["spec"].items() if key != "crossplane"}
     bare = {key: claim[key] for key in ("apiVersion", "kind")}
-    meta = {"name": "by-hand", "namespace": NAMESPACE}
+    meta = {"name": f"by-hand-{next(NUMBERS)}", "namespace": NAMESPACE}  # the one before may be on its way out still
     administrator.apply({**bare, "metadata": meta, "spec": {**spec, "regions": ["nowhere"]}}, manager="kubectl")
 
     def taken_up() -> Object | None:
