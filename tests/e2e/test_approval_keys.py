@@ -121,7 +121,7 @@ def test_the_very_object_is_taken_over_and_no_other(connected: KubernetesControl
 
 
 def test_a_conflict_is_named_before_anything_is_taken_over(connected: KubernetesControlPlane, by_hand: Object) -> None:
-    wanted = adopting(by_hand, by_hand["metadata"]["uid"], regions=["eu-west"])
-    with pytest.raises(TerminalError, match=r"field-conflict: .*/spec/regions is set by .*kubectl") as caught:
+    wanted = adopting(by_hand, by_hand["metadata"]["uid"], contextLength=1024)
+    with pytest.raises(TerminalError, match=r"field-conflict: .*/spec/contextLength is set by .*kubectl") as caught:
         connected.dry_run(adopting_module.without_pin(wanted))
     assert "compositionRevisionRef" not in caught.value.message, "Crossplane's own part is taken over"
