@@ -114,7 +114,7 @@ def _check_living(instance: Instance) -> None:
 
 def _changed(instance: Instance, asked: dict[str, Any]) -> tuple[Offering, Document, dict[str, Any]]:
     """With which offering the new spec is valid, and the whole of it."""
-    offering, document = _following(instance, asked)
+    offering, document = following(instance, asked)
     kept, problems = _keeps_suspended(instance, offering, asked)
     problems += [below("/spec", problem) for problem in offering.validate(kept)]
     if problems:
@@ -122,7 +122,7 @@ def _changed(instance: Instance, asked: dict[str, Any]) -> tuple[Offering, Docum
     return offering, document, offering.with_defaults(kept)
 
 
-def _following(instance: Instance, asked: dict[str, Any]) -> tuple[Offering, Document]:
+def following(instance: Instance, asked: dict[str, Any]) -> tuple[Offering, Document]:
     """The offering as it is now; the instance's own where the spec is only valid there, or no other is left."""
     own, document = loading.offering(instance.document), instance.document
     try:

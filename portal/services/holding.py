@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
-from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Sum
 
 from portal.domain.decision import CHANGES, BudgetState, HeldLine, Quote
 from portal.models import UNDELIVERED_STATES, Budget, Commitment, Instance, Quota, Request, Reservation, Team
@@ -182,9 +182,10 @@ def committed_below(team: Team) -> Decimal:
 
 
 def largest_rows(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
-    """Of these rows the one of each instance and dimension that counts."""
-    counting = rows.order_by("instance", "dimension", "-amount", "-id").distinct("instance", "dimension")
-    return Reservation.objects.filter(pk__in=counting.values("pk"))
+    """Of these rows, which are held, the one of each instance and dimension that counts."""
+    others = Reservation.objects.filter(instance=OuterRef("instance"), dimension=OuterRef("dimension"), state__in=HELD)
+    more = others.filter(Q(amount__gt=OuterRef("amount")) | Q(amount=OuterRef("amount"), id__gt=OuterRef("id")))
+    return rows.filter(~Exists(more))
 
 
 def _held(instance: Instance | None) -> list[Reservation]:

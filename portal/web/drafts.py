@@ -9,16 +9,19 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
+from portal.adapters import control_plane
 from portal.domain.decision import Decision
 from portal.domain.draft import Draft
 from portal.domain.schema import Problem
 from portal.models import Request
-from portal.services import submitting
+from portal.services import rehearsing, submitting
 from portal.services.access import Actor
 from portal.services.errors import InvalidInput, ServiceError
 from portal.web.doors import status_of
-from portal.web.figures import Figures, change_of, figures
+from portal.web.figures import Figures, figures
 from portal.web.forms import DraftForm, merge
+from portal.web.rehearsals import Said, said
+from portal.web.specs import changes
 
 FIELDS_OF_CODES = {"name-taken": "/name", "not-a-member": "/team"}
 
@@ -29,6 +32,7 @@ class Preview:
 
     figures: Figures | None = None
     problems: list[str] = field(default_factory=list)
+    differences: list[tuple[str, str, str]] = field(default_factory=list)  # of a change: place, old, new
     spoken: str = ""  # one sentence for screen readers
 
     @property
@@ -57,9 +61,20 @@ def preview(form: DraftForm, acting: Actor, *, place_errors: bool = False) -> Pr
         if place_errors:
             form.show(problems)
         unplaced = [_sentence(form, problem) for problem in problems]
-        return Preview(None, unplaced, f"No preview yet: {len(unplaced)} to fill in or correct.")
-    shown = figures(found.decision, change_of(found.inputs))
-    return Preview(shown, [], _spoken(shown, found.decision))
+        return Preview(None, unplaced, spoken=f"No preview yet: {len(unplaced)} to fill in or correct.")
+    shown = figures(found.decision, found.inputs)
+    return Preview(shown, [], changes(found.proposal.difference), _spoken(shown, found.decision))
+
+
+def rehearsal(form: DraftForm, acting: Actor) -> Said | None:
+    """What the control plane says of it; None while it can't be asked, or makes no claim."""
+    draft = form.draft()
+    if form.problems or isinstance(draft, list):
+        return None
+    try:
+        return said(rehearsing.rehearse(submitting.preview(draft, acting=acting), control_plane))
+    except ServiceError:
+        return None  # the preview beside it says why
 
 
 def submit(form: DraftForm, acting: Actor) -> Sent:

@@ -5,12 +5,21 @@ In charge of: turning a Decision into texts and numbers that a template shows as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from portal.domain.decision import BudgetLine, CostLine, Decision, Inputs, Quote, Reason, StageDemand, UsageLine
+from portal.domain.decision import (
+    CHANGES,
+    BudgetLine,
+    CostLine,
+    Decision,
+    Inputs,
+    Quote,
+    Reason,
+    StageDemand,
+    UsageLine,
+)
 from portal.domain.decision import from_json as shaped
 from portal.domain.pricing import EVERYWHERE
 from portal.models import Budget, DecisionRecord, Quota
@@ -72,14 +81,17 @@ class Figures:
     quotas: list[Bar]
     budgets: list[Bar]
     price: str  # the whole of it: "584.00 USD per month", "needs review (never free)"; empty: nothing has a price
+    price_was: str  # of a change: what it cost before, "1,168.00 USD"; else empty
+    price_by: str  # and by how much it changes: "+584.00", "-584.00", "the same"
     valid_until: Any
     lines: list[PriceLine] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
 
-def figures(decision: Decision, change: Change | None = None) -> Figures:
-    """`change`: what a request for a quota changes, since its decision holds only the lines as they were."""
-    quote = decision.quote
+def figures(decision: Decision, inputs: Inputs) -> Figures:
+    """`inputs`: what was decided on. It says what a quota was, and what an instance cost."""
+    quote, change = decision.quote, change_of(inputs)
+    changing = inputs.request.kind in CHANGES
     return Figures(
         outcome=decision.outcome,
         sentence=SENTENCES[decision.outcome],
@@ -89,7 +101,9 @@ def figures(decision: Decision, change: Change | None = None) -> Figures:
         stages=decision.stages,
         quotas=[_usage(line) if change is None else _changed(line, change) for line in decision.usage],
         budgets=[_budget(line, quote is None or quote.monthly is not None) for line in decision.budgets],
-        price=_price_text(quote),
+        price=_price_text(quote, changing),
+        price_was=_price_was(quote, inputs) if changing else "",
+        price_by=_price_by(quote, inputs) if changing else "",
         valid_until=quote.valid_until if quote and quote.monthly is not None else None,
         lines=[_price(line) for line in quote.lines] if quote else [],
         hints=unknown_names(decision),
@@ -98,7 +112,7 @@ def figures(decision: Decision, change: Change | None = None) -> Figures:
 
 def of_record(record: DecisionRecord) -> Figures:
     """The figures of a stored decision."""
-    return figures(shaped(Decision, record.result), change_of(shaped(Inputs, record.inputs)))
+    return figures(shaped(Decision, record.result), shaped(Inputs, record.inputs))
 
 
 def change_of(inputs: Inputs) -> Change | None:
@@ -119,8 +133,22 @@ def plain(amount: Decimal) -> str:
     return f"{amount.normalize():f}"
 
 
-def _price_text(quote: Quote | None) -> str:
-    if quote is None or not quote.lines:
+def _price_was(quote: Quote | None, inputs: Inputs) -> str:
+    if quote is None:
+        return ""
+    return "unknown" if inputs.committed is None else f"{money(inputs.committed)} {quote.currency}"
+
+
+def _price_by(quote: Quote | None, inputs: Inputs) -> str:
+    if quote is None or quote.monthly is None or inputs.committed is None:
+        return ""
+    more = quote.monthly - inputs.committed
+    return f"{more:+,.2f}" if more else "the same"
+
+
+def _price_text(quote: Quote | None, changing: bool) -> str:
+    """What changes to cost nothing says so; what has no price at all says nothing."""
+    if quote is None or (not quote.lines and not changing):
         return ""
     if quote.monthly is None:
         return "needs review (never free)"
@@ -253,42 +281,3 @@ def _widths(before: int | Decimal, after: int | Decimal, limit: int | Decimal) -
     first = min(float(before) / top, 1.0) * BAR
     second = min(max(float(after) - float(before), 0.0) / top, 1.0 - first / BAR) * BAR
     return round(first, 2), round(second, 2)
-
-
-def differences(old: Any, new: Any) -> list[tuple[str, str, str]]:
-    """(place, old, new) for each leaf that differs; places as people write them, `replicas.max`."""
-    before, after = dict(leaves(old)), dict(leaves(new))
-    places = list(dict.fromkeys([*after, *before]))
-    return [
-        (place, before.get(place, "—"), after.get(place, "—"))
-        for place in places
-        if before.get(place) != after.get(place)
-    ]
-
-
-def leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
-    """(place, text) of each leaf of a JSON value, in its order."""
-    if isinstance(value, dict) and value:
-        return [leaf for key, item in value.items() for leaf in leaves(item, f"{place}.{key}" if place else str(key))]
-    if isinstance(value, list) and value and any(isinstance(item, dict | list) for item in value):
-        return [leaf for index, item in enumerate(value) for leaf in leaves(item, f"{place}[{index}]")]
-    if value is None:
-        return []
-    return [(place, _leaf(value))]
-
-
-def _leaf(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | dict):
-        return ", ".join(str(item) for item in value) or "none"
-    return str(value)
-
-
-def in_order(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The same value with its keys in the schema's order: a database keeps no order, and people read it in that one."""
-    properties = schema.get("properties")
-    if not isinstance(value, dict) or not isinstance(properties, Mapping):
-        return value
-    names = [name for name in properties if name in value] + [name for name in value if name not in properties]
-    return {name: in_order(value[name], properties.get(name) or {}) for name in names}

@@ -16,7 +16,7 @@ from django.http import QueryDict
 from portal.domain.draft import MAX_REASON, Draft, parse_draft
 from portal.domain.offerings import Offering
 from portal.domain.schema import Problem
-from portal.models import Document, Environment, Request
+from portal.models import Document, Environment, Instance, Request
 from portal.services.access import Actor, own_team_ids, visible_teams
 from portal.web import posted
 from portal.web.fields import MISSING, Choice, Field, give_ids, spec_fields
@@ -104,8 +104,7 @@ def merge(own: list[Problem], others: Iterable[Problem]) -> list[Problem]:
 
 def create_form(acting: Actor, offering: Offering, document: Document, source: Request | None = None) -> DraftForm:
     """The form to request an offering. `source`: a request whose values it starts from."""
-    spec = spec_fields(offering.spec_schema, source.spec if source else MISSING)
-    suggest(spec, document)
+    spec = _spec(offering, document, source.spec if source else MISSING)
     name = Field(
         "/name",
         "text",
@@ -156,6 +155,30 @@ def quota_form(acting: Actor, dimensions: list[str], team: str = "", dimension: 
     chosen = team_field(acting, "Whose limit it is.")
     chosen.value = team or chosen.value
     return DraftForm("Quota", [chosen, spec, *reason_fields()])
+
+
+def change_form(offering: Offering, document: Document, instance: Instance, source: Request | None) -> DraftForm:
+    """The form to change an instance: what it is, or what `source`, an earlier request of it, says."""
+    spec = _spec(offering, document, source.spec if source else instance.spec)
+    return DraftForm("Change", [spec, *reason_fields()], offering, {"instance": str(instance.pk)})
+
+
+def switch_form(kind: str, instance_id: str) -> DraftForm:
+    """The form to suspend or resume an instance."""
+    reason = reason_fields()[0]
+    reason.help = "Why now. It is kept with the request."
+    return DraftForm(kind, [reason], fixed={"instance": instance_id})
+
+
+def _spec(offering: Offering, document: Document, given: Any) -> Field:
+    """The fields of a spec, without the one that requests of their own set."""
+    schema = dict(offering.spec_schema)
+    schema["properties"] = {
+        name: node for name, node in schema.get("properties", {}).items() if name != offering.suspend
+    }
+    spec = spec_fields(schema, given)
+    suggest(spec, document)
+    return spec
 
 
 def delete_form(instance_id: str) -> DraftForm:

@@ -10,11 +10,11 @@ from portal.models import Request
 from portal.services import approving
 from portal.services import inbox as waiting
 from portal.services.access import Actor
-from portal.web import figures
+from portal.web import figures, specs
 from portal.web.doors import page, show
 from portal.web.lists import title_of
 from portal.web.paging import page_of
-from portal.web.requests import spec_of
+from portal.web.requests import differences_of, spec_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,6 @@ def _item(found: Request, acting: Actor) -> Item:
         waits=waiting.waits_for(found),
         figures=figures.of_record(record),
         decision=record.pk,
-        rows=figures.differences(found.old if found.kind != "Delete" else None, spec_of(found)),
+        rows=differences_of(found, spec_of(found)) or specs.differences(None, spec_of(found)),
         why_not=why.message if why else "",
     )

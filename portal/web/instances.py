@@ -18,7 +18,8 @@ from portal.rendering.claim import claim_yaml
 from portal.services import loading
 from portal.services.access import Actor, instance_for, own_team_ids, visible_requests
 from portal.services.instances import endpoint_of, monthly_of
-from portal.web import drafts, figures, status, timeline
+from portal.web import drafts, figures, specs, status, timeline
+from portal.web.changes import may_change, switch_of
 from portal.web.doors import page, show
 from portal.web.drift import may_govern
 from portal.web.forms import delete_form
@@ -49,6 +50,8 @@ def instance(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> Htt
         "rows": request_rows(asked.rows),
         **_observed(found),
         "may_delete": _may_delete(found, acting),
+        "may_change": may_change(found, acting),
+        "switch": switch_of(found, loading.offering(found.document)),
         "may_govern": may_govern(found, acting),
     }
     return show(request, acting, "instance", context)
@@ -83,7 +86,7 @@ def _observed(found: Instance) -> dict[str, Any]:
         "status_yaml": strict_yaml.dump({key: value for key, value in reported.items() if key != "conditions"}),
         **status.shown(found),
         "claim_yaml": claim_yaml(found.claim) if found.claim else "",
-        "leaves": figures.leaves(figures.in_order(found.spec, offering.spec_schema)),
+        "leaves": specs.leaves(specs.in_order(found.spec, offering.spec_schema)),
         "monthly": f"{figures.money(commitment.monthly)} {commitment.currency}" if commitment else "",
         "control_plane": control_plane(found.environment.control_plane).label,
     }

@@ -56,6 +56,7 @@ def create(request: HttpRequest, acting: Actor, name: str) -> HttpResponseBase:
     form.take(request.POST)
     if request.POST.get("action") == "preview":
         context["preview"] = drafts.preview(form, acting, place_errors=True)
+        context["rehearsal"] = drafts.rehearsal(form, acting)
         return show(request, acting, "create", context)
     sent = drafts.submit(form, acting)
     if sent.request is None:
@@ -70,7 +71,17 @@ def preview(request: HttpRequest, acting: Actor, name: str) -> HttpResponse:
     found, document = loading.active_offering(name)
     form = create_form(acting, found, document)
     form.take(request.POST)
-    return show(request, acting, "preview", {"preview": drafts.preview(form, acting), "live": True})
+    context = {"preview": drafts.preview(form, acting), "live": True}
+    return show(request, acting, "preview", {**context, "rehearsal_url": f"/offerings/{name}/rehearsal/"})
+
+
+@page("POST")
+def rehearsal(request: HttpRequest, acting: Actor, name: str) -> HttpResponse:
+    """What the control plane says of what is typed, alone: it may take longer, and nothing waits for it."""
+    found, document = loading.active_offering(name)
+    form = create_form(acting, found, document)
+    form.take(request.POST)
+    return show(request, acting, "_rehearsal", {"rehearsal": drafts.rehearsal(form, acting)})
 
 
 def _source(request: HttpRequest, acting: Actor, name: str) -> Request | None:

@@ -13,21 +13,24 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from portal.adapters import control_plane
 from portal.domain import quota, strict_yaml
-from portal.domain.decision import Decision, from_json
-from portal.domain.lifecycle import RequestState, Verb, verbs
+from portal.domain.decision import APPLIED, CHANGES, Decision, from_json
+from portal.domain.lifecycle import InstancePhase, RequestState, Verb, verbs
 from portal.domain.schema import Problem
-from portal.models import AuditEvent, DecisionRecord, Membership, Quota, Request, Stage, Team
+from portal.models import UNDELIVERED_STATES, AuditEvent, DecisionRecord, Membership, Quota, Request, Stage, Team
 from portal.rendering.claim import claim_yaml
-from portal.services import approving, loading, withdrawing
+from portal.services import approving, loading, rehearsing, withdrawing
 from portal.services.access import Actor, own_team_ids, request_for
+from portal.services.changing import request_of
 from portal.services.errors import Conflict, InvalidInput
 from portal.services.inbox import waits_for
 from portal.services.locks import team_chain
-from portal.web import figures, timeline
+from portal.web import figures, specs, timeline
 from portal.web.doors import page, show, status_of
 from portal.web.lists import title_of
 from portal.web.paging import page_of
+from portal.web.rehearsals import said
 
 MAX_COMMENT = 4_000
 MOVING = {RequestState.APPROVED.value, RequestState.DELIVERING.value}  # goes on by itself: the page looks again
@@ -132,6 +135,16 @@ def _page(
     return show(request, acting, "request", context, status)
 
 
+@page("GET")
+def rehearsal(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponse:
+    """What the control plane says of a request that waits: asked for by the page itself, or by a click."""
+    found = request_for(acting, request_id)
+    waits = found.state in UNDELIVERED_STATES
+    asked = said(rehearsing.rehearse_request(found, control_plane)) if waits else None
+    template = "_rehearsal" if request.headers.get("HX-Request") else "rehearsal"
+    return show(request, acting, template, {"request_": found, "title": title_of(found), "rehearsal": asked})
+
+
 @page("POST")
 def withdraw(request: HttpRequest, acting: Actor, request_id: uuid.UUID) -> HttpResponseBase:
     withdrawing.withdraw(request_id, acting=acting)
@@ -162,7 +175,8 @@ def _decided_by(found: Request) -> timeline.Moment | None:
 def _done(found: Request) -> str:
     """What a request that is done has brought about."""
     if found.kind != "Quota":
-        return "Done: it was seen to be gone." if found.kind == "Delete" else "Done: it was seen to be ready."
+        seen = {"Delete": "gone", "Suspend": "suspended"}.get(found.kind, "ready as asked")
+        return f"Done: it was seen to be {seen}."
     asked = found.spec.get("limit")
     row = Quota.objects.filter(team=found.team, dimension=found.spec.get("dimension")).first()
     if row is None or row.limit == asked:
@@ -183,21 +197,29 @@ def _decided(found: Request) -> dict[str, Any]:
 def _content(found: Request) -> dict[str, Any]:
     instance = found.instance
     spec = spec_of(found)
-    claim = instance.claim if instance is not None else None
-    same = found.kind == "Delete"
+    # Only a claim that was rendered for it: before, and once others came after it, the instance's is another.
+    own = instance is not None and (request_of(instance.claim) == found.pk or found.kind == "Delete")
     return {
-        "differences": [] if same or found.old is None else figures.differences(found.old, spec),
-        "leaves": figures.leaves(spec),
+        "differences": differences_of(found, spec),
+        "leaves": specs.leaves(spec),
         "spec_yaml": strict_yaml.dump(spec),
-        "claim_yaml": claim_yaml(claim) if claim else "",
+        "claim_yaml": claim_yaml(instance.claim) if own and instance is not None and instance.claim else "",
+        "may_rehearse": found.state == RequestState.WAITING and found.kind in APPLIED,
     }
+
+
+def differences_of(found: Request, spec: Any) -> list[tuple[str, str, str]]:
+    """What it changes: as it was asked, which is what votes bind to."""
+    if found.kind in CHANGES:
+        return specs.changes(found.difference)
+    return [] if found.kind == "Delete" or found.old is None else specs.differences(found.old, spec)
 
 
 def spec_of(found: Request) -> Any:
     """What was asked, in the order of its offering's schema."""
     if found.document is None:
         return found.spec
-    return figures.in_order(found.spec, loading.offering(found.document).spec_schema)
+    return specs.in_order(found.spec, loading.offering(found.document).spec_schema)
 
 
 def _actions(found: Request, acting: Actor) -> dict[str, Any]:
@@ -249,6 +271,9 @@ def _ask_again_url(found: Request) -> str:
         return f"/offerings/{found.offering}/request/?from={found.pk}"
     if found.kind == "Quota":
         return f"/quotas/raise/?team={found.team.slug}&dimension={found.spec.get('dimension')}"
+    if found.kind in CHANGES and found.instance is not None and found.instance.phase != InstancePhase.GONE:
+        address = f"/instances/{found.instance.pk}/{found.kind.lower()}/"
+        return f"{address}?from={found.pk}" if found.kind == "Change" else address
     return ""
 
 

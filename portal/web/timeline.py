@@ -131,6 +131,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "request.fail": lambda data: f"ended it as failed: {data.get('message') or data.get('code') or 'no reason given'}",
     "request.adopt": lambda data: "took it in as done: it was found on its control plane",
     "vote.cast": _vote,
+    "request.supersede": lambda data: f"ended it: a later request ({data.get('kind') or 'of its kind'}) took its place",
     "claim.apply": lambda data: f"applied the claim {data.get('namespace')}/{data.get('name')}",
     "claim.reapply-asked": lambda data: f"asked to apply the claim again ({data.get('why')})",
     "claim.reapply": lambda data: "applied the claim again, with a new approval",
