@@ -38,7 +38,7 @@ class Instance(models.Model):
     )
     message = models.TextField(blank=True, default="")
     since = models.DateTimeField()  # of this phase
-    observed = models.JSONField(default=dict)  # {status, generation, resourceVersion, deletionRequestedAt}
+    observed = models.JSONField(default=dict)  # see services.sightings
     composed = models.JSONField(default=list)
     # What others have set: [{field, manager, at, approved, live, metered}]; empty is none.
     drift = models.JSONField(default=list)

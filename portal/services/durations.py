@@ -17,6 +17,9 @@ from portal.models import Instance, PhaseDuration
 LAST = 100  # rows that a typical time is made of
 FEWEST = 5  # rows under which nothing is called typical
 KEPT = dt.timedelta(days=90)
+# Seconds. A core that notes its own references in a claim makes a new generation, and is behind for that long: no
+# update that anybody waited for, and there are many.
+AT_ONCE = 1.0
 # Phases that lead somewhere by themselves; how long one is Ready or Stuck says nothing to who waits.
 MOVING = frozenset({InstancePhase.PENDING, InstancePhase.PROVISIONING, InstancePhase.UPDATING, InstancePhase.DELETING})
 
@@ -33,12 +36,10 @@ class Typical:
 def ended(instance: Instance) -> None:
     """The phase that an instance is in ends now; to be called before `since` moves, in the transaction of that."""
     now = timezone.now()
-    PhaseDuration.objects.create(
-        offering=instance.offering,
-        phase=instance.phase,
-        seconds=max(0.0, (now - instance.since).total_seconds()),
-        ended_at=now,
-    )
+    seconds = max(0.0, (now - instance.since).total_seconds())
+    if instance.phase == InstancePhase.UPDATING and seconds < AT_ONCE:
+        return
+    PhaseDuration.objects.create(offering=instance.offering, phase=instance.phase, seconds=seconds, ended_at=now)
 
 
 def typical(offering: str, phase: InstancePhase | str) -> Typical | None:

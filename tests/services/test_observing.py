@@ -189,6 +189,16 @@ def test_a_phase_that_ends_leaves_how_long_it_took(living: Instance) -> None:
     assert rows == [("modeldeployments", "Pending"), ("modeldeployments", "Provisioning")]
 
 
+@pytest.mark.parametrize(("at_once", "rows"), [(3600.0, 0), (0.0, 1)])
+def test_an_update_of_an_instant_is_the_cores_own_and_no_history(
+    living: Instance, plane: Plane, monkeypatch: pytest.MonkeyPatch, at_once: float, rows: int
+) -> None:
+    monkeypatch.setattr(durations, "AT_ONCE", at_once)
+    observing.observe(seen(living, plane, generation=2))
+    observing.observe(seen(living, plane))
+    assert PhaseDuration.objects.filter(phase="Updating").count() == rows
+
+
 @pytest.mark.parametrize(
     ("seconds", "phase", "expected", "reason"),
     [

@@ -42,7 +42,7 @@ def addresses(world: World) -> Callable[[], list[str]]:
         instance = ready("ada", model_body())
         waiting = submit("ada", model_body("prod-chat", environment="prod", reason="<script>1</script>"))
         quota = submit("ada", quota_body(6, team="search"))
-        own = [f"/instances/{instance.pk}/", f"/instances/{instance.pk}/delete/", "/teams/search/"]
+        own = [*[f"/instances/{instance.pk}/{part}" for part in ("", "delete/", "drift/")], "/teams/search/"]
         return [*PAGES, *own, *[f"/requests/{each.pk}/" for each in (waiting, quota)]]
 
     return of_everything
