@@ -4,17 +4,18 @@ Crossplane reads a claim from a cache. Under load that lags behind Crossplane's 
 as it was before the last answer took effect (seen on v2.2.1 with 50 claims at once: bound, a second later unbound; what
 was composed was forgotten while its slot went to another). Two things keep that harmless:
 
-- It doesn't show the conditions of an answer that was given within seconds: it is not answered. Crossplane would write
-  its old conditions back over the new ones, which wakes it again and so on. It can't note the refusal either, since
-  what it would write to is old; and it comes back with the newer version as soon as it has that.
-- It doesn't show the last placement, for whatever reason: placement goes on from the answer, not from what is
-  shown (``workloads``). It is safe only if a claim's next call sees what its last one wrote.
+- It doesn't show that anything was composed, or, within seconds, the conditions of the last answer: it is not answered.
+  Crossplane would forget what it composed, or write old conditions back over the new ones, which wakes it again and so
+  on. It can't note the refusal either, since what it would write to is old; and it comes back with the newer version
+  as soon as it has that.
+- It doesn't show the last placement, for whatever reason: placement goes on from the answer, not from what is shown
+  (``workloads``). It is safe only if a claim's next call sees what its last one wrote.
 
 One process of this function serves one control plane; after a restart of it the cache has had its time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from composition_function import objects
@@ -22,7 +23,8 @@ from composition_function.contract import Manifest, Outcome, at
 from composition_function.slots import Claim, Placement, Step
 
 REFUSE_SECONDS = 5.0  # for so long the same version is refused
-LAG_SECONDS = 30.0  # far more than was seen; an answer that was never written is forgotten after it
+# An answer takes effect while its reconcile lasts, at most 2 minutes (composite/reconciler.go, timeout).
+LAG_SECONDS = 150.0
 _MANY = 10_000  # answers kept before old ones are looked for
 
 
@@ -30,7 +32,13 @@ _MANY = 10_000  # answers kept before old ones are looked for
 class _Answer:
     at: float
     says: Manifest  # what the claim's status shows once it is written
+    composes: bool  # whether anything is composed for it
     placement: Placement | None
+
+
+def shows_composed(composite: Manifest, observed: Mapping[str, Manifest]) -> bool:
+    """Whether something was composed for a claim, or is about to be: references are written first."""
+    return bool(observed) or bool(at(composite, "spec", "crossplane", "resourceRefs"))
 
 
 def is_seen(answer: Placement, me: Claim, composed: bool) -> bool:
@@ -65,14 +73,17 @@ class Memory:
         self._clock = clock
         self._answers: dict[str, _Answer] = {}
 
-    def is_old(self, composite: Manifest) -> bool:
+    def is_old(self, composite: Manifest, observed: Mapping[str, Manifest]) -> bool:
         """Whether a claim is handed over as it was before the last answer."""
         found = self._answers.get(_uid(composite))
-        if found is None or self._clock() > found.at + REFUSE_SECONDS:
+        age = self._clock() - found.at if found is not None else LAG_SECONDS
+        if found is None or age >= LAG_SECONDS:
             return False
+        if found.composes and not shows_composed(composite, observed):
+            return True  # whatever is answered now, what was composed would be forgotten
         # Where writing fails, an answer is never shown; the control plane then says so.
         failing = objects.condition(composite, "Synced").get("status") == "False"
-        return not failing and _shows(composite, found.says) != found.says
+        return age < REFUSE_SECONDS and not failing and _shows(composite, found.says) != found.says
 
     def placement(self, composite: Manifest) -> Placement | None:
         """Where a claim was placed a moment ago."""
@@ -86,7 +97,7 @@ class Memory:
             return
         if len(self._answers) > _MANY:
             self._answers = {key: kept for key, kept in self._answers.items() if now < kept.at + LAG_SECONDS}
-        self._answers[uid] = _Answer(now, _says(outcome), outcome.placement)
+        self._answers[uid] = _Answer(now, _says(outcome), bool(outcome.resources), outcome.placement)
 
 
 def _uid(composite: Manifest) -> str:

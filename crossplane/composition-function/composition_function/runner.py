@@ -48,12 +48,12 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         except SpecError as error:
             response.fatal(rsp, str(error))
             return rsp
-        if self._memory.is_old(composite):
-            response.fatal(rsp, f"{describe(composite)}: {OLD}")
-            return rsp
         for selector in selectors:
             _require(rsp, selector)
         observed = {key: resource.struct_to_dict(item.resource) for key, item in req.observed.resources.items()}
+        if self._memory.is_old(composite, observed):
+            response.fatal(rsp, f"{describe(composite)}: {OLD}")
+            return rsp
         if any(selector.name not in req.required_resources for selector in selectors):
             _answer(rsp, Outcome(resources={key: Composed(as_it_was(item)) for key, item in observed.items()}))
             return rsp

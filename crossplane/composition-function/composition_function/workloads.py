@@ -24,7 +24,7 @@ from composition_function.contract import (
     describe,
     text,
 )
-from composition_function.memory import is_seen
+from composition_function.memory import is_seen, shows_composed
 from composition_function.needs import NOT_APPROVED, full_need, suspended
 from composition_function.placement import place
 from composition_function.slots import Placement, Slot, Step
@@ -207,7 +207,7 @@ def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
     slot, bound = objects.hold(me, observed)
     me, granted = replace(me, held=slot, bound=bound), objects.granted(observed)
     answer = request.answered
-    if answer is not None and not is_seen(answer, me, _composed(request)):
+    if answer is not None and not is_seen(answer, me, shows_composed(request.composite, request.observed)):
         if answer.step in (Step.RESERVED, Step.WAITING):
             return answer, []  # to be seen by all before it may bind
         me = replace(me, held=answer.slot, bound=answer.step is Step.BOUND)
@@ -217,11 +217,6 @@ def _place(request: Request, main: str) -> tuple[Placement, list[str]]:
     clusters, cluster_complaints = fleet.read_all(request.required.get(fleet.CLUSTERS.name, ()), fleet.read_cluster)
     placement = place(me, others, clusters, granted)
     return placement, claim_complaints + cluster_complaints
-
-
-def _composed(request: Request) -> bool:
-    """Whether something was composed for the claim, or is about to be: references are written first."""
-    return bool(request.observed) or bool(at(request.composite, "spec", "crossplane", "resourceRefs"))
 
 
 def _left(request: Request, placement: Placement) -> dict[Slot, int]:
