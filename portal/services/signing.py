@@ -159,6 +159,15 @@ def kid_of(claim: dict[str, Any] | None) -> str | None:
     return kid if isinstance(kid, str) else None
 
 
+def claimed_payload(claim: dict[str, Any]) -> dict[str, Any] | None:
+    """What a claim's approval says, whoever has signed it: proves nothing. None where there is no readable one."""
+    try:
+        payload: dict[str, Any] = jwt.decode(approval_of(claim) or "", options={"verify_signature": False})
+    except jwt.InvalidTokenError:
+        return None
+    return payload
+
+
 def verified_payload(claim: dict[str, Any]) -> dict[str, Any] | None:
     """What a claim's approval says, if one of the portal's own keys has signed it, retired or not and whatever its
     date; None otherwise. Only that it was signed here is proven, not that it is of this claim."""

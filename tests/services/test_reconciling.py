@@ -5,11 +5,14 @@ The portal's tables are really put back to an earlier moment; those of the embed
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -21,6 +24,7 @@ from portal.management.commands import reconcile as command
 from portal.mirroring import Mirror
 from portal.models import AuditEvent, Budget, Instance, OutboxRow, Pause, Quota, Request, SigningKey
 from portal.ports import RetryableError
+from portal.rendering.approval_token import APPROVAL
 from portal.services import approving, attesting, explaining, outbox, pausing, publishing, signing
 from portal.services.errors import Unavailable
 from tests.sample import actor, model_body
@@ -255,20 +259,55 @@ def test_who_does_it_has_to_be_said(plane: EmbeddedControlPlane, verb: str) -> N
 # --- what is no evidence ----------------------------------------------------------------------------------------------
 
 
-def test_an_approval_that_was_copied_to_another_claim_pauses_nothing(plane: EmbeddedControlPlane) -> None:
-    """Else anybody who may write claims could stop all deliveries."""
-    known = delivered("chat")
+def copied(plane: EmbeddedControlPlane, name: str, token: str | None = None) -> None:
+    """A claim that somebody has made of the only one that there is."""
     (claim,), _ = plane.list([model_kind()])
-    copied = {
-        "apiVersion": claim.ref.api_version,
-        "kind": claim.ref.kind,
-        "metadata": {"name": "copy", "namespace": claim.ref.namespace, "annotations": dict(claim.annotations)},
-        "spec": claim.spec,
-    }
-    deliver.apply_object(copied, "kubectl")
+    annotations = {**claim.annotations, **({APPROVAL: token} if token else {})}
+    deliver.apply_object(
+        {
+            "apiVersion": claim.ref.api_version,
+            "kind": claim.ref.kind,
+            "metadata": {"name": name, "namespace": claim.ref.namespace, "annotations": annotations},
+            "spec": claim.spec,
+        },
+        "kubectl",
+    )
+
+
+def test_an_approval_that_was_copied_to_another_claim_pauses_nothing(plane: EmbeddedControlPlane) -> None:
+    """Else anybody who may write claims could stop all deliveries: also with one that the database does not know."""
+    delivered("chat")
+    (claim,), _ = plane.list([model_kind()])
+    told = jwt.decode(claim.annotations[APPROVAL], options={"verify_signature": False})
+    key = SigningKey.objects.get()
+    unknown = signing.signed({**told, "request": str(uuid.uuid4())}, key.kid, signing._opened(key))
+    copied(plane, "copy", unknown)
     mirror_looks(plane)
     assert not pausing.pauses()
-    assert known.instance_id is not None
+
+
+@pytest.mark.parametrize("kid_is_known", [True, False])
+def test_an_approval_that_was_made_up_pauses_nothing(plane: EmbeddedControlPlane, kid_is_known: bool) -> None:
+    delivered("chat")
+    (claim,), _ = plane.list([model_kind()])
+    told = jwt.decode(claim.annotations[APPROVAL], options={"verify_signature": False})
+    told |= {"request": str(uuid.uuid4()), "claim": {**told["claim"], "name": "made-up"}}
+    kid = SigningKey.objects.get().kid if kid_is_known else "another"
+    copied(plane, "made-up", signing.signed(told, kid, Ed25519PrivateKey.generate()))
+    mirror_looks(plane)
+    assert not pausing.pauses()
+
+
+def test_one_that_was_signed_here_for_what_nobody_knows_does(plane: EmbeddedControlPlane) -> None:
+    """The two above would be worth nothing if nothing ever paused."""
+    delivered("chat")
+    (claim,), _ = plane.list([model_kind()])
+    told = jwt.decode(claim.annotations[APPROVAL], options={"verify_signature": False})
+    told |= {"request": str(uuid.uuid4()), "claim": {**told["claim"], "name": "forgotten"}}
+    key = SigningKey.objects.get()
+    copied(plane, "forgotten", signing.signed(told, key.kid, signing._opened(key)))
+    with pytest.raises(RetryableError, match="control-plane-paused"):
+        mirror_looks(plane)
 
 
 def _edit(name: str, spec: dict[str, Any]) -> None:
