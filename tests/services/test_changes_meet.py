@@ -2,8 +2,8 @@
 way, refused, observed late or never, overtaken by others, suspended, resumed, deleted.
 
 After each step: no quota line overshoots, counters are those of the rows behind them, and the instance holds at least
-what its claim may be running (the last spec that was observed as asked, and every one that was sent since). At the end:
-what is observed as asked holds and costs exactly that.
+what its claim may be running (the last spec that was observed as asked, and every one that was sent since), and no more
+than that and what may still come. At the end: what is observed as asked holds and costs exactly that.
 """
 
 from __future__ import annotations
@@ -144,6 +144,10 @@ class Play:
             runs = self.measured(spec)
             assert all(held.get(dimension, 0) >= amount for dimension, amount in runs.items()), (runs, held)
             assert holding.committed_of(self.instance) >= price(runs)
+        may = [*self.plane.sent, *(request.spec for request in self.instance.requests.all() if may_come(request))]
+        ceiling = [self.measured(spec) for spec in may]
+        for dimension, amount in held.items():
+            assert amount <= max(each.get(dimension, 0) for each in ceiling), (dimension, amount, ceiling)
 
     def end(self) -> None:
         """What waits is withdrawn, what was sent is seen: then nothing is held but what runs. A last change says what
@@ -172,6 +176,12 @@ class Play:
         assert {(row.reserved, row.used) for row in Quota.objects.all()} == {(0, 0)}
         assert set(Budget.objects.values_list("committed", flat=True)) == {Decimal(0)}
         assert not Request.objects.filter(state__in=[state.value for state in OPEN]).exists()
+
+
+def may_come(request: Request) -> bool:
+    """Whether it may still be delivered, or may have been without anybody hearing of it."""
+    unheard = request.state == "Failed" and request.failure_code != "claim-invalid"
+    return unheard or request.state in {"Waiting", "Approved", "Delivering", "Superseded"}
 
 
 PRICES = {"gpu.l4": Decimal("584.00"), "gpu.h100-80gb": Decimal("2912.70")}  # a month, the dearest region
