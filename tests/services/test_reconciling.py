@@ -127,10 +127,11 @@ def test_what_happened_since_the_backup_is_taken_in_once(plane: EmbeddedControlP
     old = delivered("old")
     grows = delivered("grows")
     waiting = submit("ada", model_body("waits", environment="prod"))
+    approved = submit("ada", model_body("approved"))
     backup.take()
     for username in ("frank", "heidi"):
         approving.vote(waiting.pk, "approve", acting=actor(username))
-    assert work() == ["done"]
+    assert work() == ["done", "done"]
     new = delivered("new")
     change = changed(grows, 2)
     before = picture()
@@ -147,8 +148,9 @@ def test_what_happened_since_the_backup_is_taken_in_once(plane: EmbeddedControlP
     assert "ModelDeployment search-dev/new of search" in shown
     assert f"search-dev/grows: its claim is of a delivery of request {change.pk}" in shown
     assert f"search-prod/waits: its claim is of a delivery of request {waiting.pk}" in shown
+    assert f"search-dev/approved: its claim is of a delivery of request {approved.pk}" in shown
     assert "search-dev/old" not in shown
-    assert "3 of 3 taken in" in run("--adopt", "--by", "frank")
+    assert "4 of 4 taken in" in run("--adopt", "--by", "frank")
     assert "0 of 0 taken in" in run("--adopt", "--by", "frank"), "nothing twice"
     after = picture()
     assert after["instances"] == before["instances"]
@@ -161,11 +163,11 @@ def test_what_happened_since_the_backup_is_taken_in_once(plane: EmbeddedControlP
     mirror_looks(plane)
     assert not pausing.pauses()
     assert work() == [], "what was delivered is not delivered again"
-    for request in Request.objects.filter(pk__in=[new.pk, change.pk, waiting.pk, old.pk]):
+    for request in Request.objects.filter(pk__in=[new.pk, change.pk, waiting.pk, approved.pk, old.pk]):
         assert attesting.attest(request.pk) == []
         assert not [each for one in explaining.explain(request.pk) for each in one.differences]
     actors = AuditEvent.objects.filter(verb__in=["instance.adopt", "instance.catch-up", "control-plane.resume"])
-    assert [event.actor.username for event in actors if event.actor] == ["frank"] * 4
+    assert [event.actor.username for event in actors if event.actor] == ["frank"] * 5
 
 
 def test_what_would_pause_again_at_once_is_not_resumed(plane: EmbeddedControlPlane, backup: Backup) -> None:
