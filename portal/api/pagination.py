@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -29,6 +29,7 @@ from portal.services.errors import InvalidInput
 DEFAULT, LARGEST = 50, 200
 PARAMETERS = ("cursor", "limit")
 
+T = TypeVar("T")
 Parse = Callable[[Any], Any]
 
 
@@ -49,6 +50,19 @@ class Page:
     """Rows of a page, and the addresses of the pages around it."""
 
     rows: list[dict[str, Any]]
+    next: str | None
+    previous: str | None
+
+    def of(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The envelope of a list."""
+        return {"items": items, "next": self.next, "previous": self.previous}
+
+
+@dataclass(frozen=True)
+class ListPage(Generic[T]):
+    """A page of a list; see Page."""
+
+    rows: list[T]
     next: str | None
     previous: str | None
 
@@ -108,6 +122,34 @@ def page(request: Request, rows: QuerySet[Any, Any], order: Order) -> Page:
         taken,
         _address(request, order, last, "n") if has_next else None,
         _address(request, order, first, "p") if has_previous and taken else None,
+    )
+
+
+def page_of_list(request: Request, rows: Sequence[T], key: Callable[[T], list[str]]) -> ListPage[T]:
+    """The page that the request asks for, of a list that is sorted by a unique key of texts.
+
+    Raises InvalidInput for a limit or a cursor that is none.
+    """
+    limit = read_limit(request)
+    given = request.query_params.get("cursor")
+    way, *after = (decode(given) if given is not None else None) or ["n"]
+    if way not in ("n", "p") or not all(isinstance(part, str) for part in after):
+        raise _bad_cursor()
+    if way == "p":
+        before = [row for row in rows if key(row) < after]
+        taken = before[-limit:]
+        has_previous, has_next = len(before) > limit, bool(taken)
+    else:
+        beyond = [row for row in rows if key(row) > after]
+        taken = beyond[:limit]
+        has_previous, has_next = bool(after) and bool(taken), len(beyond) > limit
+
+    def link(row: T, way: str) -> str:
+        query = {name: value for name, value in request.query_params.items() if name != "cursor"}
+        return address(request.path, {**query, "cursor": encode([way, *key(row)])})
+
+    return ListPage(
+        list(taken), link(taken[-1], "n") if has_next else None, link(taken[0], "p") if has_previous else None
     )
 
 

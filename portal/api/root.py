@@ -20,6 +20,7 @@ LISTS = (
     "budgets",
     "prices",
     "environments",
+    "fleet",
     "audit",
     "catalog/entities",
     "catalog/changes",

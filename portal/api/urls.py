@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from portal.api import audit, catalog, documentation, drift, governed, instances, offerings, requests, revisions
+from portal.api import audit, catalog, documentation, drift, fleet, governed, instances, offerings, requests, revisions
 from portal.api.door import NothingHere
 from portal.api.root import Root
 
@@ -29,6 +29,7 @@ V1 = [
     path("quotas/", governed.QuotaList.as_view(), name="quotas"),
     path("budgets/", governed.BudgetList.as_view(), name="budgets"),
     path("prices/", governed.PriceList.as_view(), name="prices"),
+    path("fleet/", fleet.FleetList.as_view(), name="fleet"),
     path("environments/", governed.EnvironmentList.as_view(), name="environments"),
     path("audit/", audit.AuditLog.as_view(), name="audit"),
     path("catalog/entities/", catalog.CatalogEntities.as_view(), name="catalog-entities"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,9 @@ class Page:
     next: str
 
 
-def page_of(request: HttpRequest, rows: QuerySet[Any], size: int = SIZE, parameter: str = "page") -> Page:
+def page_of(
+    request: HttpRequest, rows: QuerySet[Any] | Sequence[Any], size: int = SIZE, parameter: str = "page"
+) -> Page:
     """The page that the address asks for. Raises InvalidInput for a number that is none."""
     number = _number(request, parameter)
     found = list(rows[(number - 1) * size : number * size + 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.web import changes, drift, home, inbox, instances, lists, offerings, requests, signin, teams
+from portal.web import changes, drift, fleet, home, inbox, instances, lists, offerings, requests, signin, teams
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -35,6 +35,7 @@ urlpatterns = [
     path("teams/<slug:slug>/", teams.team, name="team"),
     path("quotas/raise/", teams.raise_quota, name="raise-quota"),
     path("quotas/raise/preview/", teams.quota_preview, name="quota-preview"),
+    path("fleet/", fleet.clusters, name="fleet"),
     path("prices/", lists.prices, name="prices"),
     path("audit/", lists.audit, name="audit"),
 ]

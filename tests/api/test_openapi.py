@@ -120,7 +120,7 @@ def test_answers_are_as_described(document: dict[str, Any], call_as: As) -> None
     for request in (waiting, denied, quota):
         fits(document, one, "get", admin.get(f"requests/{request}/"))
         fits(document, f"{one}timeline/", "get", admin.get(f"requests/{request}/timeline/"))
-    for path in ("", "requests/", "instances/", "offerings/", "teams/", "quotas/", "budgets/", "prices/"):
+    for path in ("", "requests/", "instances/", "offerings/", "teams/", "quotas/", "budgets/", "fleet/", "prices/"):
         fits(document, path, "get", admin.get(path))
     for path in ("environments/", "audit/"):
         fits(document, path, "get", admin.get(path, limit=200))

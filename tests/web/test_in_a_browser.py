@@ -184,8 +184,8 @@ def test_every_page_on_a_small_screen_and_in_both_schemes(visit: Visit, scheme: 
     denied = submit("ada", model_body("big", gpus=9))
     quota = submit("carol", quota_body(3))
     pages = ["/", FORM, "/offerings/", "/offerings/modeldeployments/", "/requests/", "/instances/", "/inbox/?show=all"]
-    pages += ["/teams/", "/teams/search/", "/quotas/raise/", "/prices/", "/audit/", "/nowhere/"]
-    pages += [f"/instances/{instance.pk}/", f"/instances/{instance.pk}/delete/"]
+    pages += ["/teams/", "/teams/search/", "/quotas/raise/", "/fleet/", "/prices/", "/audit/", "/nowhere/"]
+    pages += [f"/instances/{instance.pk}/{name}" for name in ("", "delete/", "change/", "suspend/", "revisions/")]
     pages += [f"/requests/{each.pk}/" for each in (waiting, denied, quota)]
     page = visit(color_scheme=scheme, viewport={"width": 360, "height": 740})
     page.goto("/login/")

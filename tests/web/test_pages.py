@@ -27,6 +27,8 @@ PAGES = [
     "/inbox/",
     "/teams/",
     "/quotas/raise/?team=search&dimension=gpu.l4",
+    "/fleet/",
+    "/fleet/?state=Ready",
     "/prices/",
     "/prices/?sku=gpu.&region=eu-west",
     "/audit/",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from portal.adapters.embedded import deliver, events, observe
+from portal.adapters.embedded import deliver, events, fleet, observe
 from portal.adapters.embedded.keys import publish_approval_keys
 from portal.adapters.embedded.names import LABEL
 from portal.ports import Applied, ClaimEvent, ClaimRef, DryRun, Explanation, FleetCluster, ObservedClaim
@@ -49,7 +49,7 @@ class EmbeddedControlPlane:
         return events.explanations(claim)
 
     def fleet(self) -> tuple[FleetCluster, ...]:
-        raise NotImplementedError
+        return fleet.read_fleet()
 
     # Last, because after it `list` no longer means the type in this class.
     def list(self, kinds: list[ClaimRef]) -> tuple[list[ObservedClaim], str]:

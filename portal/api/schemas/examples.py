@@ -296,3 +296,20 @@ CHANGES: Json = {
     "cursor": "WyJjaGFuZ2VzIiwxNF0",
     "more": False,
 }
+FLEET: Json = {
+    "items": [
+        {
+            "controlPlane": "production",
+            "name": "eu-west-1",
+            "region": "eu-west",
+            "state": "Ready",
+            "since": "2026-12-01T12:00:00Z",
+            "message": "some don't count: l4-3: it is cordoned",
+            "pools": [{"name": "l4", "resource": "l4", "capacity": 12, "used": 9, "free": 3}],
+        }
+    ],
+    "next": None,
+    "previous": None,
+    "totals": [{"resource": "l4", "capacity": 12, "used": 9, "free": 3}],
+    "problems": [],
+}
