@@ -12,8 +12,9 @@ from django.shortcuts import redirect
 
 from portal.adapters import control_plane
 from portal.domain import strict_yaml
+from portal.domain.decision import CHANGES
 from portal.domain.lifecycle import InstancePhase
-from portal.models import AuditEvent, Instance
+from portal.models import OPEN_STATES, AuditEvent, Instance
 from portal.rendering.claim import claim_yaml
 from portal.services import loading
 from portal.services.access import Actor, instance_for, own_team_ids, visible_requests
@@ -51,6 +52,7 @@ def instance(request: HttpRequest, acting: Actor, instance_id: uuid.UUID) -> Htt
         **_observed(found),
         "may_delete": _may_delete(found, acting),
         "may_change": may_change(found, acting),
+        "open_changes": list(related.filter(kind__in=CHANGES, state__in=OPEN_STATES).order_by("created_at")[:5]),
         "switch": switch_of(found, loading.offering(found.document)),
         "may_govern": may_govern(found, acting),
     }

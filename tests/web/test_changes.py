@@ -51,6 +51,8 @@ def test_the_form_starts_from_what_is_and_a_change_is_asked_for(sign_in: SignIn)
     assert "584.00 USD →" in text
     assert "1,168.00 USD per month" in text
     assert "(+584.00)" in text
+    told = ada.get(f"/instances/{instance.pk}/").content.decode()
+    assert f'ada asked to change it: <a href="/requests/{request.pk}/">approved</a>' in told
 
 
 def test_a_refused_form_keeps_what_was_typed_and_says_where(sign_in: SignIn) -> None:
