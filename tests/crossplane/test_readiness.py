@@ -103,6 +103,16 @@ HEALTHY = "Cluster in healthy state"
         ({"phase": "Setting up primary", "readyInstances": 2}, False, "Setting up primary", "the phase is a sentence"),
         ({"phase": "Failing over", "phaseReason": "node lost"}, False, "(node lost)", "the phase's reason is told"),
         ({}, False, "no phase yet", "no status yet"),
+        (
+            {
+                "phase": HEALTHY,
+                "readyInstances": 2,
+                "conditions": [{"type": "cnpg.io/hibernation", "status": "True", "reason": "Hibernated"}],
+            },
+            False,
+            "not woken it yet",
+            "what it says of its instances is from before",
+        ),
     ],
 )
 def test_a_postgres_is_ready_only_if_all_instances_are(
