@@ -105,10 +105,11 @@ class ReconciledSuite:
     """What only something that reconciles can show."""
 
     window = 0.2
+    patience = 15.0  # until something has happened
 
     def test_a_claim_becomes_ready_with_what_was_composed(self, controlled: ControlPlane) -> None:
         applied = controlled.apply(widget(size=2))
-        wait_until(lambda: ready(controlled), "Ready")
+        wait_until(lambda: ready(controlled), "Ready", self.patience)
         claim = controlled.get(ref())
         assert claim is not None
         assert claim.uid == applied.uid
@@ -119,10 +120,10 @@ class ReconciledSuite:
 
     def test_deletion_ends_with_gone(self, controlled: ControlPlane) -> None:
         uid = controlled.apply(widget(size=2)).uid
-        wait_until(lambda: ready(controlled), "Ready")
+        wait_until(lambda: ready(controlled), "Ready", self.patience)
         _, cursor = controlled.list(KINDS)
         controlled.delete(ref(), uid)
-        wait_until(lambda: controlled.get(ref()) is None, "gone")
+        wait_until(lambda: controlled.get(ref()) is None, "gone", self.patience)
         events = list(controlled.watch(KINDS, cursor, self.window))
         assert [event.gone for event in events] == [False] * (len(events) - 1) + [True]
         assert events[-1].claim.uid == uid
@@ -131,5 +132,5 @@ class ReconciledSuite:
     def test_a_name_can_be_used_again_by_another_object(self, controlled: ControlPlane) -> None:
         first = controlled.apply(widget()).uid
         controlled.delete(ref(), first)
-        wait_until(lambda: controlled.get(ref()) is None, "gone")
+        wait_until(lambda: controlled.get(ref()) is None, "gone", self.patience)
         assert controlled.apply(widget(instance="i-2")).uid != first

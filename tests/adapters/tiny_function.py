@@ -89,20 +89,34 @@ class TinyFunction(grpcv1.FunctionRunnerServiceServicer):
         rsp.desired.composite.ready = fnv1.READY_TRUE
 
 
+REAL: list[str] = []  # the provider config of a workload cluster, when there is one
+
+
 def part(xr, name):
+    if REAL:  # nobody runs a StatefulSet there, and a ConfigMap is up once it is made
+        return as_object(config_map(xr, name), REAL[0], "SuccessfulCreate")
     manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": f"{xr['metadata']['name']}-{name}", "namespace": "work"},
         "spec": {"replicas": 2},
     }
+    return as_object(manifest, "cluster-a", "DeriveFromObject")
+
+
+def config_map(xr, name):
+    metadata = {"name": f"{xr['metadata']['name']}-{name}", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"part": name}}
+
+
+def as_object(manifest, provider_config, policy):
     return {
         "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
         "kind": "Object",
         "spec": {
             "forProvider": {"manifest": manifest},
-            "providerConfigRef": {"kind": "ClusterProviderConfig", "name": "cluster-a"},
-            "readiness": {"policy": "DeriveFromObject"},
+            "providerConfigRef": {"kind": "ClusterProviderConfig", "name": provider_config},
+            "readiness": {"policy": policy},
         },
     }
 
@@ -110,4 +124,9 @@ def part(xr, name):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--address", required=True)
-    runtime.serve(TinyFunction(), parser.parse_args().address, creds=None, insecure=True)
+    parser.add_argument("--tls-certs-dir")
+    parser.add_argument("--provider-config", help="of a real workload cluster")
+    given = parser.parse_args()
+    REAL.extend([given.provider_config] if given.provider_config else [])
+    credentials = runtime.load_credentials(given.tls_certs_dir) if given.tls_certs_dir else None
+    runtime.serve(TinyFunction(), given.address, creds=credentials, insecure=credentials is None)

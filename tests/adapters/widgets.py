@@ -13,6 +13,18 @@ NAMESPACE = "search-dev"
 INSTANCE = "portal.aiplatform.example.org/instance"
 
 
+# Crossplane takes over only the properties of a status: that it may hold anything else would be lost.
+STATUS = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "integer"},
+        "big": {"type": "integer", "format": "int64"},
+        "calledAt": {"type": "number"},
+        "seen": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+
+
 def xrd(kind: str, plural: str, scope: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.crossplane.io/v2",
@@ -33,7 +45,7 @@ def xrd(kind: str, plural: str, scope: str, spec: dict[str, Any]) -> dict[str, A
                             "required": ["spec"],
                             "properties": {
                                 "spec": spec,
-                                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                                "status": STATUS,
                             },
                         }
                     },
