@@ -79,11 +79,12 @@ class Memory:
         age = self._clock() - found.at if found is not None else LAG_SECONDS
         if found is None or age >= LAG_SECONDS:
             return False
+        # Where writing fails, or was given up, an answer is never shown; the control plane then says so.
+        if objects.condition(composite, "Synced").get("status") == "False":
+            return False
         if found.composes and not shows_composed(composite, observed):
             return True  # whatever is answered now, what was composed would be forgotten
-        # Where writing fails, an answer is never shown; the control plane then says so.
-        failing = objects.condition(composite, "Synced").get("status") == "False"
-        return age < REFUSE_SECONDS and not failing and _shows(composite, found.says) != found.says
+        return age < REFUSE_SECONDS and _shows(composite, found.says) != found.says
 
     def placement(self, composite: Manifest) -> Placement | None:
         """Where a claim was placed a moment ago."""
