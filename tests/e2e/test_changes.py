@@ -74,7 +74,7 @@ def test_a_change_is_shown_applied_and_done(front: Front, admin: Api) -> None:
     wanted = {"kind": "Change", "instance": instance["id"], "spec": {**instance["spec"], "size": 4, "memory": "1024Mi"}}
     preview = front.call("ada", "POST", "requests/preview/", json=wanted).raise_for_status().json()
     assert preview["controlPlane"]["accepted"], preview["controlPlane"]
-    pointers = [each["pointer"] for each in preview["controlPlane"]["diff"]]
+    pointers = [each["pointer"] for each in preview["controlPlane"]["difference"]]
     assert pointers == ["/spec/size"], "1Gi and 1024Mi are one quantity"
     uid = live(admin, instance)["metadata"]["uid"]
     front.done(front.submit("ada", wanted), WITHIN)
