@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.conf import settings
+from django.db import IntegrityError, connections, transaction
 
 from portal import tasks
 from portal.models import AuditEvent, Budget, CompositionRevision, Instance, Membership, OutboxRow, Request, Reservation
 from portal.ports import RetryableError, TerminalError
-from portal.services import approving, changing, deciding, delivering, observing, submitting, withdrawing
+from portal.services import (
+    approving,
+    changing,
+    deciding,
+    delivering,
+    explaining,
+    loading,
+    observing,
+    submitting,
+    withdrawing,
+)
 from portal.services.errors import Conflict, InvalidInput, ServiceError
 from tests.sample import MODEL_SPEC, actor, draft, model_body
 from tests.services.deliveries import Plane, fresh, held, instance_of, load_prices, observed, submit, verbs, work
@@ -553,3 +569,86 @@ def test_who_has_left_is_asked_for_by_an_owner_of_the_team(plane: Plane) -> None
     assert refusal.value.code == "nobody-to-ask-for"
     Membership.objects.filter(user__username="erin").update(role="owner")
     assert changing.propose_for_drift(instance, spec(2), "grown").requester.username == "erin"
+
+
+# --- the offering has moved on ----------------------------------------------------------------------------------------
+
+
+def edited(tmp_path: Path, *edits: tuple[str, str, str]) -> None:
+    """Activate the shipped offerings with texts in a file of the model deployments replaced."""
+    apis = tmp_path / "apis"
+    shutil.copytree(settings.OFFERINGS_PATH[0], apis)
+    for name, before, after in edits:
+        file = apis / "modeldeployments" / name
+        assert before in file.read_text()
+        file.write_text(file.read_text().replace(before, after))
+    loading.load_all([apis], None, None, system="test")
+
+
+def test_a_change_follows_the_offering_as_it_is_now_and_says_so(plane: Plane, tmp_path: Path) -> None:
+    instance = running(plane)
+    edited(tmp_path, ("offering.yaml", "maxLength: 40", "maxLength: 39"))
+    request = change(instance, 2)
+    now = loading.active_offering("modeldeployments")[1]
+    assert (request.document, now.digest != instance.document_id) == (now, True)
+    notes = [reason.code for reason in deciding.decision_of(request).reasons if reason.effect == "note"]
+    assert "offering-moved" in notes
+    assert request.difference[-1] == {
+        "pointer": "/offering",
+        "old": instance.document_id[:12],
+        "new": now.digest[:12],
+    }
+    assert anew(instance).document_id == instance.document_id, "until it is delivered"
+    work_through(plane, request)
+    assert anew(instance).document_id == now.digest
+
+
+def test_suspending_moves_nothing_else(plane: Plane, tmp_path: Path) -> None:
+    instance = running(plane)
+    edited(tmp_path, ("offering.yaml", "maxLength: 40", "maxLength: 39"))
+    request = ask(instance, "Suspend")
+    assert (request.document_id, [each["pointer"] for each in request.difference]) == (
+        instance.document_id,
+        ["/spec/suspend"],
+    )
+
+
+def test_a_spec_that_fits_the_old_offering_alone_stays_with_it(plane: Plane, tmp_path: Path) -> None:
+    instance = running(plane)
+    edited(tmp_path, ("definition.yaml", "maximum: 1048576", "maximum: 8192"))
+    request = change(instance, 1, contextLength=8193)
+    assert (request.state, request.document_id) == ("Approved", instance.document_id)
+    moved = withdrawing.withdraw(request.pk, acting=actor("ada"))
+    assert moved.state == "Withdrawn"
+    assert change(instance, 1, contextLength=4999).document_id != instance.document_id
+
+
+def test_decisions_of_changes_can_be_made_again(plane: Plane) -> None:
+    instance = running(plane)
+    request = change(instance, 2)
+    work()
+    found = explaining.explain(request.pk)
+    assert [(each.record.moment, each.differences) for each in found] == [("submission", []), ("delivery", [])]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_of_many_changes_at_once_one_is_asked(world: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = Plane()
+    monkeypatch.setattr(tasks, "control_plane", lambda name: plane)
+    instance = running(plane)
+    together = threading.Barrier(8)
+
+    def submit_one(number: int) -> str:
+        try:
+            together.wait(timeout=30)
+            return change(instance, 2, contextLength=4097 + number).state
+        except Conflict as refusal:
+            return refusal.code
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = Counter(pool.map(submit_one, range(8)))
+    assert answers == {"Approved": 1, "already-asked": 7}
+    assert held("search") == (1, 1)
