@@ -85,7 +85,7 @@ def composed_of(each: ComposedObject) -> dict[str, Any]:
         "name": each.name,
         "ready": each.ready,
         "message": each.message,
-        "manifest": each.manifest,
+        "manifest": dict(each.manifest),
     }
 
 

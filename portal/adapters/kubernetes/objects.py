@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+import orjson
 
 from portal.adapters.composed import readiness, without_secrets
 from portal.adapters.kubernetes import paths
@@ -27,6 +29,30 @@ COMPOSITE_LABEL = "crossplane.io/composite"
 LIST_AGAIN_SECONDS = 600.0  # the watch keeps the picture; this is for what a watch could have missed
 
 Key = tuple[str, str]  # namespace, name
+
+
+class Packed(Mapping[str, Any]):
+    """A manifest that is read seldom, as JSON: tens of thousands of them are kept."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any]) -> Packed:
+        """The manifest without secrets."""
+        text = orjson.dumps(manifest)
+        return cls(orjson.dumps(without_secrets(manifest)) if b'"Secret"' in text else text)
+
+    def __getitem__(self, key: str) -> Any:
+        return orjson.loads(self._text)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(orjson.loads(self._text))
+
+    def __len__(self) -> int:
+        return len(orjson.loads(self._text))
 
 
 class Owner(NamedTuple):
@@ -148,7 +174,7 @@ def known(manifest: dict[str, Any]) -> Known:
         name=metadata["name"],
         ready=ready,
         message=message,
-        manifest=without_secrets(shown),
+        manifest=Packed.of(shown),
     )
     return Known(int(metadata["resourceVersion"]), _owner(metadata), made)
 
