@@ -55,6 +55,17 @@ class DeliverSuite:
         assert claim is not None
         assert "note" not in claim.spec
 
+    @pytest.mark.parametrize("verb", ["apply", "dry_run"])
+    def test_what_may_not_change_is_refused_in_the_schemas_words(self, plane: ControlPlane, verb: str) -> None:
+        plane.apply(widget(kept="oak"))
+        plane.apply(widget(kept="oak", size=2))
+        with pytest.raises(TerminalError, match="kept is for life") as refusal:
+            getattr(plane, verb)(widget(kept="elm"))
+        assert (refusal.value.code, "/spec/kept" in refusal.value.message) == ("claim-invalid", True)
+        claim = plane.get(ref())
+        assert claim is not None
+        assert claim.spec["kept"] == "oak"
+
     def test_labels_and_annotations_are_no_new_generation(self, plane: ControlPlane) -> None:
         first = plane.apply(widget())
         changed = widget()

@@ -68,6 +68,11 @@ WIDGET_XRD = xrd(
             "mode": {"type": "string"},
             "note": {"type": "string", "maxLength": 100},
             "color": {"type": "string", "enum": ["red", "blue"], "default": "blue"},
+            "kept": {
+                "type": "string",
+                "maxLength": 10,
+                "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "kept is for life"}],
+            },
         },
         "x-kubernetes-validations": [
             {

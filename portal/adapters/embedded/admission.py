@@ -84,6 +84,17 @@ def invalid(problems: Iterable[Problem]) -> TerminalError:
     return TerminalError("claim-invalid", "; ".join(f"{one.pointer or '/'}: {one.message}" for one in problems))
 
 
+def check_change(manifest: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+    """A composite that is there already: what its XRD's rules about `oldSelf` say of the change."""
+    kind, _, _ = identity(manifest)
+    xrd = definition(kind)
+    if xrd is None:
+        return
+    problems = _validator(xrd, split_api_version(manifest["apiVersion"])[1]).validate_change(old, new)
+    if problems:
+        raise invalid(problems)
+
+
 def check_status(xrd: EmbeddedObject, version: str, status: dict[str, Any]) -> None:
     """A status that a function wants, against the XRD: the core can't write a field that is not in the schema."""
     schema = _version(xrd, version)["schema"]["openAPIV3Schema"].get("properties", {}).get("status")

@@ -59,6 +59,7 @@ def apply_claim(claim: dict[str, Any], force: bool = False) -> Applied:
         existing = _ours(claim, store.find(kind, namespace, name))
         if not force:
             _check_owned(existing, body)
+        _check_change(claim, existing, body)
         return _applied(_put(writer, claim, body, existing, PORTAL_MANAGER))
 
 
@@ -69,6 +70,7 @@ def dry_run(claim: dict[str, Any]) -> DryRun:
     with store.reading():
         existing = _ours(claim, store.find(kind, namespace, name))
         _check_owned(existing, body)
+        _check_change(claim, existing, body)
         live = None if existing is None else manifest_of(existing)
     if existing is not None and existing.deletion_requested_at is not None:
         raise _deleting(existing)
@@ -84,6 +86,11 @@ def _admitted(claim: dict[str, Any]) -> dict[str, Any]:
         raise TerminalError("claim-invalid", f"/metadata/labels: a claim carries the label {INSTANCE_LABEL}")
     with store.port_errors():
         return admission.admitted(claim)
+
+
+def _check_change(claim: dict[str, Any], existing: EmbeddedObject | None, body: dict[str, Any]) -> None:
+    if existing is not None:
+        admission.check_change(claim, existing.body, body)
 
 
 def _ours(claim: dict[str, Any], existing: EmbeddedObject | None) -> EmbeddedObject | None:
