@@ -19,7 +19,7 @@ from composition_function.kinds import KINDS
 from composition_function.memory import Memory
 from composition_function.modeldeployment import MAIN, STOP
 from composition_function.objects import granted, slot_of
-from composition_function.slots import Placement, Slot, Step
+from composition_function.slots import Placement, Slot
 
 Manifest = dict[str, Any]
 READY = [{"type": "Ready", "status": "True"}]
@@ -31,7 +31,7 @@ class Call:
     """A call that is under way: its answer, and what it was shown."""
 
     claim: Manifest
-    fleet: tuple[Manifest, ...]
+    fleet: int  # which of the plane's fleets
     outcome: Outcome
     seen: frozenset[str]  # keys of the objects that were observed
 
@@ -49,14 +49,15 @@ class Plane:
     under_way: dict[str, Call] = field(default_factory=dict)
     answers: dict[str, Placement] = field(default_factory=dict)  # each claim's last
     cached: dict[str, Manifest] = field(default_factory=dict)
-    cached_fleet: list[Manifest] = field(default_factory=list)
+    fleets: list[list[Manifest]] = field(default_factory=list)  # the fleet as it was and is
+    fleet_cached: int = 0  # which of them the cache has
     history: list[dict[str, Manifest]] = field(default_factory=list)
     now: float = 0.0
     memory: Memory = field(init=False)
 
     def __post_init__(self) -> None:
         self.memory = Memory(lambda: self.now)
-        self.cached_fleet = self.fleet
+        self.fleets = [self.fleet]
 
     # What people and nodes do.
 
@@ -84,6 +85,7 @@ class Plane:
         old = self.fleet[number]
         new = {**old, "spec": {**old["spec"], **spec}, "status": {**old["status"], **status}}
         self.fleet = [*self.fleet[:number], new, *self.fleet[number + 1 :]]
+        self.fleets.append(self.fleet)
 
     # What the control plane does.
 
@@ -92,7 +94,7 @@ class Plane:
         del self.history[: max(0, min(steps, len(self.history)) - 1)]
         if self.history:
             self.cached = self.history.pop(0)
-        self.cached_fleet = self.fleet
+        self.fleet_cached = len(self.fleets) - 1
 
     def read(self, uid: str) -> None:
         """A call begins, with what the cache has; the function may refuse to answer to that."""
@@ -104,7 +106,7 @@ class Plane:
         observed = {key: item for key, item in self.objects.get(uid, {}).items() if key in refs}
         if self.memory.is_old(claim, observed):
             return
-        everything = [*self.classes, *self.cached_fleet, *self.cached.values(), *self._of(uid)]
+        everything = [*self.classes, *self.fleets[self.fleet_cached], *self.cached.values(), *self._of(uid)]
         required = {s.name: [item for item in everything if item["kind"] == s.kind] for s in kind.selectors(claim)}
         request = Request(*copy.deepcopy((claim, observed, required)), self.memory.placement(claim))
         try:
@@ -114,7 +116,7 @@ class Plane:
         self.memory.keep(claim, outcome)
         if outcome.placement is not None:
             self.answers[uid] = outcome.placement
-        self.under_way[uid] = Call(claim, tuple(self.cached_fleet), outcome, frozenset(observed))
+        self.under_way[uid] = Call(claim, self.fleet_cached, outcome, frozenset(observed))
 
     def write(self, uid: str) -> Call | None:
         """The call's answer takes effect."""
@@ -190,7 +192,7 @@ class Plane:
         self.history.append(self.claims)
 
 
-def capacity(fleet: tuple[Manifest, ...] | list[Manifest], slot: Slot) -> int:
+def capacity(fleet: list[Manifest], slot: Slot) -> int:
     """Capacity of a slot in a view of the fleet."""
     found = [pool for cluster in fleet if cluster["metadata"]["name"] == slot.cluster for pool in _pools(cluster)]
     return sum(pool.capacity for pool in found if pool.name == slot.pool)
@@ -198,7 +200,3 @@ def capacity(fleet: tuple[Manifest, ...] | list[Manifest], slot: Slot) -> int:
 
 def _pools(cluster: Manifest) -> Any:
     return read_cluster(cluster).pools
-
-
-def is_refused(placement: Placement) -> bool:
-    return placement.step is Step.REFUSED
