@@ -214,6 +214,17 @@ class TestLists:
         asked = [asked.query.get("continue", "") for asked in fake.asked if asked.path == OBJECTS]
         assert asked == ["", "more", "", "more"], "begun anew once the state that was read is compacted"
 
+    def test_the_newest_revision_of_all_pages(self, fake: FakeApiServer, plane: Plane) -> None:
+        def page(*numbers: int, more: str = "") -> Reply:
+            items = [{"metadata": {"name": f"widgets-{n}"}, "spec": {"revision": n}} for n in numbers]
+            return Reply(body={"metadata": {"continue": more}, "items": items})
+
+        expired = Reply(410, status(410, "Expired", "the continue token is too old"))
+        path = "/apis/apiextensions.crossplane.io/v1/compositionrevisions"
+        fake.answers(path, page(1, more="a"), expired, page(1, 10, more="b"), page(2, 9))
+        assert plane.composition_revision("widgets") == "widgets-10"
+        assert fake.asked[0].query["labelSelector"] == "crossplane.io/composition-name=widgets"
+
     def test_a_page_that_expires_again_and_again_ends(self, fake: FakeApiServer, plane: Plane) -> None:
         fake.answers(OBJECTS, Reply(410, status(410, "Expired", "too old")))
         with pytest.raises(RetryableError):
