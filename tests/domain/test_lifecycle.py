@@ -51,7 +51,12 @@ def test_a_step_leads_where_the_design_says(state: str, verb: str, to: str, reas
 
 REFUSED = [
     ("Delivering", "withdraw", "supersede, finish, fail", "once delivery began it ends by itself"),
-    ("Waiting", "deliver", "deny, approve, reject, withdraw, expire, supersede, ask_again, adopt", "not without approval"),
+    (
+        "Waiting",
+        "deliver",
+        "deny, approve, reject, withdraw, expire, supersede, ask_again, adopt",
+        "not without approval",
+    ),
     ("Draft", "deliver", "ask, allow, deny, withdraw, adopt", "not before it is submitted"),
     ("Denied", "approve", "this state is final", "people don't overrule a policy"),
 ]

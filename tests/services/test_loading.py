@@ -75,9 +75,7 @@ def test_an_offering_past_its_date_takes_no_new_requests(apis: Path) -> None:
 
 
 def _typo_in_metering(apis: Path) -> None:
-    edit(
-        apis / "modeldeployments" / "offering.yaml", "0 : spec.accelerator.count", "0 : spec.accelerator.cuont"
-    )
+    edit(apis / "modeldeployments" / "offering.yaml", "0 : spec.accelerator.count", "0 : spec.accelerator.cuont")
 
 
 def _field_that_a_policy_needs_is_gone(apis: Path) -> None:

@@ -46,5 +46,5 @@ def checked(name: str, pointer: str) -> str:
 
 
 def group_kind(api_version: str, kind: str) -> tuple[str, str]:
-    """("aiplatform.example.org", "ModelDeployment"): a kind whatever its version."""
+    """("example.org", "Widget"): a kind whatever its version."""
     return api_version.rpartition("/")[0], kind

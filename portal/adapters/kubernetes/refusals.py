@@ -17,7 +17,7 @@ _MOST_TEXT = 500  # characters of an answer that is no Status
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What was asked: said in messages. `what` is for people, as in `ModelDeployment 'chat' in namespace 'search'`."""
+    """What was asked: said in messages. `what` is for people, as in `Widget 'one' in namespace 'search'`."""
 
     plane: str
     verb: str  # get, list, watch, apply, create, delete
