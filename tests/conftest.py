@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
 
 from portal.running import postgres
@@ -30,6 +31,10 @@ from tests.control_plane import (  # noqa: F401 - fixtures
     portal,
     scratch,
 )
+
+# A machine with other work takes longer, and proves nothing by it.
+hypothesis_settings.register_profile("portal", deadline=None)
+hypothesis_settings.load_profile("portal")
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"
