@@ -32,9 +32,11 @@ from tests.control_plane import (  # noqa: F401 - fixtures
     scratch,
 )
 
-# A machine with other work takes longer, and proves nothing by it.
-hypothesis_settings.register_profile("portal", deadline=None)
-hypothesis_settings.load_profile("portal")
+# A machine with other work takes longer, and proves nothing by it. In CI, Hypothesis has a profile of its own that says so
+# too, and whose examples are the same each time.
+if os.environ.get("CI") != "true":
+    hypothesis_settings.register_profile("portal", deadline=None)
+    hypothesis_settings.load_profile("portal")
 
 # How the processes of one pytest-xdist run learn where their shared server is.
 _SHARED = "PORTAL_TEST_SERVERS"
