@@ -32,8 +32,8 @@ from tests.control_plane import (  # noqa: F401 - fixtures
     scratch,
 )
 
-# A machine with other work takes longer, and proves nothing by it. In CI, Hypothesis has a profile of its own that says so
-# too, and whose examples are the same each time.
+# A machine with other work takes longer, and proves nothing by it. In CI, Hypothesis has a profile of its own that says
+# so too, and whose examples are the same each time.
 if os.environ.get("CI") != "true":
     hypothesis_settings.register_profile("portal", deadline=None)
     hypothesis_settings.load_profile("portal")
