@@ -1,10 +1,20 @@
-"""In charge of: what all tests of this folder need (tests/control_plane.py has their fixtures)."""
+"""In charge of: what all tests of this folder need (tests/control_plane.py has the control plane and the portal)."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from portal.running.crossplane.layout import CONTROL_PLANE
+from portal.running.errors import ApiError
+from tests.crossplane.approved import key_map
+from tests.e2e.remains import Clusters
+
+KEY_MANAGER = "tests-control-plane"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -16,3 +26,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
             if not item.get_closest_marker("timeout"):
                 item.add_marker(pytest.mark.timeout(600))
+
+
+@pytest.fixture(scope="module")
+def approving_key(clusters: Clusters) -> Iterator[None]:
+    """The key of approvals that tests sign is published beside the portal's own, for as long as a module runs.
+
+    A portal that runs removes keys that are not its own whenever it compares, so it is put there again.
+    """
+    wanted, admin, over = key_map(), clusters.apis[CONTROL_PLANE], threading.Event()
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+
+    def keep() -> None:
+        while not over.is_set():
+            with contextlib.suppress(ApiError):  # it may be killed meanwhile
+                found = admin.get("v1", "ConfigMap", name, namespace) or {}
+                if not wanted["data"].items() <= (found.get("data") or {}).items():
+                    admin.apply(wanted, manager=KEY_MANAGER)
+            over.wait(0.3)
+
+    admin.apply(wanted, manager=KEY_MANAGER)
+    thread = threading.Thread(target=keep, name="approving-key")
+    thread.start()
+    yield
+    over.set()
+    thread.join()

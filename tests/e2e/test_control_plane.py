@@ -22,9 +22,10 @@ from portal.running.crossplane.layout import CONTROL_PLANE, MANIFESTS
 from portal.running.crossplane.plan import CLUSTERS, LocalControlPlane
 from portal.running.crossplane.reports import NOTE
 from portal.running.errors import ApiError
-from tests.crossplane.approved import approve, key_map, payload_for, sign
+from tests.crossplane.approved import approve, payload_for, sign
 from tests.e2e.remains import Clusters
 
+pytestmark = pytest.mark.usefixtures("approving_key")
 GROUP = "aiplatform.example.org/v1alpha1"
 READY_WITHIN = 60.0  # seconds; seen: under 3
 GONE_WITHIN = 60.0
@@ -39,12 +40,6 @@ def example(name: str, namespace: str, called: str = "") -> Object:
     claim: Object = yaml.safe_load(path.read_text())
     claim["metadata"] |= {"namespace": namespace, "name": called or claim["metadata"]["name"]}
     return approve(claim)
-
-
-@pytest.fixture(autouse=True)
-def _keys(clusters: Clusters) -> None:
-    """The key of these approvals, beside the portal's own; a portal that runs removes it when it next compares."""
-    clusters.apis[CONTROL_PLANE].apply(key_map(), manager="tests-control-plane")
 
 
 def make_namespace(portal: Api, name: str) -> None:
