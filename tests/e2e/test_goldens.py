@@ -1,4 +1,4 @@
-"""What the function composes by the goldens (tests/crossplane/goldens) is what the real core has made of the examples."""
+"""What the function composes by the goldens in tests/crossplane is what the real core makes of the examples."""
 
 from __future__ import annotations
 
