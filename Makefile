@@ -22,11 +22,11 @@ serve: $(EMBEDDED)
 crossplane: .venv/installed-crossplane
 	$(BIN)/python manage.py crossplane
 
-# Everything. The slow tests stay together in one process, those of the real control plane in the other; the rest runs
-# beside them. What is built with Go is built first, once.
+# Everything. The slow tests stay together in one process, those of the real control plane in another, which mostly waits;
+# the rest runs in a third. What is built with Go is built first, once.
 test: check
 	@if command -v go >/dev/null; then $(BIN)/python manage.py crossplane --build-only; fi
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 # Under two minutes, without Go, Node.js or a browser.
 test-fast: .venv/installed-dev
