@@ -17,8 +17,9 @@ from tests.e2e.remains import Clusters
 KEY_MANAGER = "tests-control-plane"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them need the same."""
+    """All of them need the same; before tests/conftest.py puts together what has the same markers."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
