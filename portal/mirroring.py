@@ -176,10 +176,10 @@ class Mirror:
 
     def _observe(self, claim: ObservedClaim, comparing: bool = False) -> None:
         self._check_lead()
-        pausing.check(self._plane.name, claim)
         try:
+            pausing.check(self._plane.name, claim)
             observing.observe(claim, ask=self._plane.explanations, comparing=comparing)
-        except (OperationalError, InterfaceError):  # the database, not this claim
+        except (OperationalError, InterfaceError, pausing.Paused):  # the database, or all of the plane; not this claim
             raise
         except Exception:  # one claim that can't be recorded must not hide all others
             log.exception("mirror.claim_failed", control_plane=self._plane.name, uid=claim.uid, name=claim.ref.name)

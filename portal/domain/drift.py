@@ -91,17 +91,20 @@ def drift_of(
     managers: Sequence[Manager],
     offering: Offering,
     machinery: frozenset[str] = frozenset({"crossplane"}),
+    *,
+    ours: bool = True,
 ) -> list[DriftedField]:
     """What differs between a claim's spec as it was delivered and as it is.
 
     `machinery`: members of the spec that Crossplane keeps; of these only what was delivered is compared. Without any
-    `managers` every difference counts: the caller knows whether the portal's own apply is on its way.
+    `managers` every difference counts: the caller knows whether the portal's own apply is on its way. `ours`: what the
+    portal alone has set is from before that, and no drift.
     """
     plain, given = _plain(approved, machinery, offering), _plain(live, machinery, offering)
     found = list(differences(plain, given, offering.spec_schema))
     kept = {name: approved[name] for name in machinery if name in approved}
     found += differences(kept, _within(kept, {name: live.get(name) for name in kept}))
-    return [each for each in (_field(item, managers, plain, offering) for item in found) if each is not None]
+    return [each for each in (_field(item, managers, plain, offering, ours) for item in found) if each is not None]
 
 
 def judged(rows: Sequence[Row], approved: Mapping[str, Any], live: Mapping[str, Any], offering: Offering) -> Drift:
@@ -139,16 +142,16 @@ def _plain(spec: Mapping[str, Any], machinery: frozenset[str], offering: Offerin
 
 
 def _field(
-    item: Difference, managers: Sequence[Manager], approved: dict[str, Any], offering: Offering
+    item: Difference, managers: Sequence[Manager], approved: dict[str, Any], offering: Offering, ours: bool
 ) -> DriftedField | None:
     place = f"/spec{item.pointer}"
     owners = [each for each in managers if not each.subresource and any(_covers(name, place) for name in each.fields)]
     others = [each for each in owners if each.manager != PORTAL]
-    if owners and not others:
+    if owners and not others and ours:
         return None  # the portal's own, from before
     if managers and not owners and item.old is None:
         return None  # filled in: nobody has set it
-    newest = max(others, key=lambda each: each.at or _LONG_AGO, default=None)
+    newest = max(others or owners, key=lambda each: each.at or _LONG_AGO, default=None)
     return DriftedField(
         field=place,
         approved=item.old,

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.domain.offerings import Offering
-from portal.rendering.approval_token import CEILINGS
+from portal.rendering.approval_token import APPROVAL, CEILINGS
 from portal.rendering.claim import MANAGED_BY
 from portal.rendering.names import ANNOTATION_PREFIX
 
@@ -128,6 +128,7 @@ def _variables(offering: Offering, actors: Actors) -> dict[str, str]:
                 ("sameCrossplaneMarks", f"!key.startsWith({_text(CROSSPLANE_PREFIX)})"),
             )
         },
+        "sameApproval": _same("annotations", "oldAnnotations", f"!(key in [{_text(APPROVAL)}, {_text(CEILINGS)}])"),
         "sameFinalizers": "!has(oldObject.metadata.finalizers) || oldObject.metadata.finalizers.all(name, "
         "name in ['foregroundDeletion', 'orphan'] || "
         "(has(object.metadata.finalizers) && name in object.metadata.finalizers))",
@@ -202,6 +203,10 @@ def _rules(offering: Offering, portal_url: str) -> list[dict[str, str]]:
             "(variables.samePortalMarks && (variables.sameCrossplaneMarks || variables.crossplane))",
             f"labels and annotations {ANNOTATION_PREFIX}* are the portal's, {CROSSPLANE_PREFIX}* are Crossplane's. "
             f"{ask}",
+        ),
+        (
+            "request.operation != 'UPDATE' || variables.portal || variables.sameApproval",
+            f"what was approved for a {offering.kind}, and up to which ceilings, is written by the portal alone. {ask}",
         ),
         (
             "request.operation != 'UPDATE' || variables.trusted || variables.crossplane || variables.controller || "

@@ -16,6 +16,8 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from portal.domain.approval import Ownership
+from portal.domain.decision import CHANGES
+from portal.domain.lifecycle import RequestState
 from portal.models import AuditEvent, Budget, Instance, Membership, Quota, Request, Stage, Team
 from portal.services.errors import Forbidden, NotFound
 from portal.services.locks import team_chain
@@ -189,17 +191,31 @@ def team_to_request_for(actor: Actor, slug: str) -> Team:
 
 def ownership(request: Request) -> Ownership:
     """Whose own request a stored one is."""
-    return ownership_of(request.kind, request.requester, request.made_for, request.team)
+    return ownership_of(request.kind, request.requester, request.made_for, request.team, request.instance)
 
 
-def ownership_of(kind: str, requester: User, made_for: User | None, team: Team) -> Ownership:
-    """Whose own request it is: requester, made-for, and for a quota everyone who gains from it."""
+def ownership_of(
+    kind: str, requester: User, made_for: User | None, team: Team, instance: Instance | None = None
+) -> Ownership:
+    """Whose own request it is: requester, made-for, and for a quota everyone who gains from it; for a change of an
+    instance also whose that is, and who asked for the change that this one would replace."""
+    owners, before = _whose(instance) if instance is not None and kind in CHANGES else (set(), set())
     return Ownership(
         kind=kind,  # type: ignore[arg-type]  # written from RequestKind alone
-        requesters=frozenset({requester.username}),
-        made_for=frozenset({made_for.username} if made_for else ()),
+        requesters=frozenset({requester.username} | before),
+        made_for=frozenset(({made_for.username} if made_for else set()) | owners),
         gaining=frozenset(gaining_members(team)) if kind == "Quota" else frozenset(),
     )
+
+
+def _whose(instance: Instance) -> tuple[set[str], set[str]]:
+    """(whose instance it is, who asked for a change of it that is being delivered)."""
+    owners: set[str] = set()
+    asked: set[str] = set()
+    rows = instance.requests.filter(Q(kind="Create") | Q(kind__in=CHANGES, state=RequestState.DELIVERING.value))
+    for kind, requester, made_for in rows.values_list("kind", "requester__username", "made_for__username"):
+        (owners if kind == "Create" else asked).update(name for name in (requester, made_for) if name)
+    return owners, asked
 
 
 def gaining_members(team: Team) -> set[str]:

@@ -145,7 +145,12 @@ def quote_of(facts: ClaimFacts | None, decision: Decision) -> Quote | None:
 
 def _figures(found: Found, proposal: Proposal, decision: Decision) -> Figures:
     unlimited = tuple(line.dimension for line in decision.usage if line.limit is None)
-    return Figures(deciding.demand_of(proposal), quote_of(found.facts, decision), lines_over(decision.usage), unlimited)
+    return Figures(
+        deciding.demand_of(proposal),
+        quote_of(found.facts if found.signed else None, decision),
+        lines_over(decision.usage),
+        unlimited,
+    )
 
 
 def _check_unknown(found: Found) -> None:
@@ -157,7 +162,7 @@ def _check_unknown(found: Found) -> None:
 
 
 def _proposal(found: Found, team: Team, actor: User) -> Proposal:
-    facts = found.facts
+    facts = found.facts if found.signed else None  # what nobody has signed, anybody may have written
     return Proposal(
         kind="Create",
         requester=person(facts.requester if facts else "") or actor,

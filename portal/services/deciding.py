@@ -27,7 +27,7 @@ def gather(
     bundle_digest, prices_digest = loading.active_digests()
     offering_digest = proposal.document.digest if proposal.document else None
     bundle = loading.bundle_by_digest(bundle_digest, offering_digest)
-    own = ownership_of(proposal.kind, proposal.requester, proposal.made_for, proposal.team)
+    own = ownership_of(proposal.kind, proposal.requester, proposal.made_for, proposal.team, proposal.instance)
     approvers, shared = count_approvers(approver_members(bundle.groups), own)
     skus, changing = _skus(proposal), proposal.kind in CHANGES
     return Inputs(

@@ -8,8 +8,9 @@ taken back.
 In charge of: when to ask and when to take back; never silently, and never in a loop. Not in charge of: what counts as
 drift (domain.drift), the request's life (changing, approving), applying the claim (reapplying).
 
-What was asked is remembered in `observed.memory.drift` {values, request, takenBackAt}: values that were refused within
-KNOWN_FOR are taken back without asking anew, and nothing is taken back twice within AGAIN_AFTER.
+What was asked is remembered in `observed.memory.drift` {values, request, askedAt, takenBackAt}: values that were
+refused within KNOWN_FOR are taken back without asking anew, and within AGAIN_AFTER nothing is asked for, nor taken back,
+a second time.
 """
 
 from __future__ import annotations
@@ -77,8 +78,14 @@ def govern(instance: Instance) -> None:
     elif request is not None and asked.get("values") == values_of(instance.drift) and _is_known(request):
         if request.state in REFUSED:
             _take_back_later(instance, why=f"request {request.pk} for it is {request.state}", request=request)
+    elif request is not None and request.state == RequestState.WAITING:
+        _withdraw(request, "others have set other values since")  # its yes would be to what is there no more
     elif not instance.requests.filter(kind__in=CHANGES, state__in=OPEN_STATES).exists():
-        _propose(instance, drift)
+        at = time_of(asked.get("askedAt"))
+        if at is not None and timezone.now() - at < AGAIN_AFTER:
+            _take_back_later(instance, why="it was changed again a moment after it was asked about", request=None)
+        else:
+            _propose(instance, drift)
 
 
 def govern_all(limit: int = 200) -> None:
@@ -128,12 +135,16 @@ def told(rows: Sequence[Row]) -> str:
 
 def _fields(instance: Instance, approved: dict[str, Any], claim: ObservedClaim) -> list[DriftedField]:
     machinery = machinery_of(approved) | machinery_of(claim.spec)
-    found = drift_of(approved, claim.spec, claim.managers, loading.offering(instance.document), machinery)
-    if found and not claim.managers:
-        # Nobody says who set what: while the portal's own apply is on its way, the difference may be that.
-        on_its_way = instance.requests.filter(kind__in=APPLIED, state=RequestState.DELIVERING.value).exists()
-        return [] if on_its_way else found
-    return found
+    offering = loading.offering(instance.document)
+    found = drift_of(approved, claim.spec, claim.managers, offering, machinery, ours=False)
+    if not found:
+        return []
+    # While the portal's own apply is on its way, what is its own, or nobody's, may be from before. Else it is drift
+    # like any other: a manager's name is whatever its client says.
+    on_its_way = instance.requests.filter(kind__in=APPLIED, state=RequestState.DELIVERING.value).exists()
+    if not on_its_way and not _is_waiting(instance):
+        return found
+    return drift_of(approved, claim.spec, claim.managers, offering, machinery) if claim.managers else []
 
 
 def _judged(instance: Instance) -> Drift:
@@ -151,7 +162,8 @@ def _propose(instance: Instance, drift: Drift) -> None:
         with transaction.atomic():
             request = changing.propose_for_drift(instance, spec, reason)
             locked = locks.lock_instance(instance.pk)
-            _remember(locked, values=values_of(instance.drift), request=str(request.pk))
+            now = timezone.now().isoformat()
+            _remember(locked, values=values_of(instance.drift), request=str(request.pk), askedAt=now)
             data = {"fields": instance.drift, "request": str(request.pk), "state": request.state}
             journal.record("drift.ask", system=SYSTEM, request=request, instance=locked, data=data)
     except InvalidInput as error:
@@ -182,15 +194,14 @@ def _queue(instance: Instance, why: str, *, actor: User | None = None, request: 
     reapplying.ask(instance, why=f"drift is taken back: {why}", actor=actor, system=system, force=True)
 
 
-def _withdraw(request: Request | None) -> None:
-    """What others had set is as approved again, or within it: nobody has to answer any more."""
+def _withdraw(request: Request | None, why: str = "the claim is within what was approved again") -> None:
+    """What others had set is as approved again, within it, or another: nobody has to answer any more."""
     if request is None or request.state != RequestState.WAITING:
         return
     with transaction.atomic():
         locks.lock_team_chain(request.team)
         request = locks.lock_request(request.pk)
         if request.state == RequestState.WAITING:
-            why = "the claim is within what was approved again"
             transitions.move(request, Verb.WITHDRAW, system=SYSTEM, data={"why": why})
 
 

@@ -85,6 +85,8 @@ def _observe(claim: ObservedClaim) -> Instance | None:
         instance = locks.lock_instance(instance.pk)
         if instance.claim_uid and instance.claim_uid != claim.uid:
             return None
+        if not instance.claim_uid and claim.ref != delivering.claim_ref(instance):
+            return None  # a label alone makes no claim an instance's
         if not instance.claim_uid:
             # Its label says whose it is, also when the request that made it was given up meanwhile.
             creation = request or instance.requests.filter(kind="Create").latest("created_at")

@@ -128,7 +128,9 @@ def catch_up(newer: Newer, *, actor: User) -> Instance:
 def resume(comparison: Comparison, *, actor: User) -> bool:
     """Go on with a control plane. False if it was not paused. Conflict while something is left that would pause it at
     once again."""
-    left = [each.place for each in comparison.unknown] + [str(each.instance) for each in comparison.newer]
+    left = [each.place for each in comparison.unknown if pausing.unknown_to_us(each.claim)] + [
+        str(each.instance) for each in comparison.newer
+    ]
     if left:
         raise Conflict(
             "not-settled",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import re
 import secrets
 from typing import Any
 
@@ -156,7 +157,8 @@ def kid_of(claim: dict[str, Any] | None) -> str | None:
         kid = jwt.get_unverified_header(token).get("kid")
     except jwt.InvalidTokenError:
         return None
-    return kid if isinstance(kid, str) else None
+    # Whatever else somebody writes there is the name of no key, and may be a text that no database takes.
+    return kid if isinstance(kid, str) and re.fullmatch(r"[0-9a-z-]{1,63}", kid) else None
 
 
 def claimed_payload(claim: dict[str, Any]) -> dict[str, Any] | None:

@@ -220,7 +220,25 @@ def forget_the_last_take_back(instance: Instance) -> None:
     found.save(update_fields=["observed"])
 
 
-def test_other_values_than_the_refused_ones_are_asked_for_anew(in_prod: Instance, plane: Plane) -> None:
+def test_a_flood_of_edits_is_one_request(in_prod: Instance, plane: Plane) -> None:
+    look(in_prod, plane, replicas_max=2)
+    approving.vote(asked(in_prod)[0].pk, "reject", "no", acting=actor("frank"))
+    for number in range(3, 8):
+        look(in_prod, plane, replicas_max=number)
+    assert [request.state for request in asked(in_prod)] == ["Rejected"]
+    assert OutboxRow.objects.filter(topic="reapply").count() == 1
+
+
+def test_a_request_for_values_that_are_others_by_now_is_withdrawn(in_prod: Instance, plane: Plane) -> None:
+    look(in_prod, plane, replicas_max=2)
+    look(in_prod, plane, replicas_max=3)
+    assert [request.state for request in asked(in_prod)] == ["Withdrawn"]
+
+
+def test_other_values_than_the_refused_ones_are_asked_for_anew(
+    in_prod: Instance, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drifting, "AGAIN_AFTER", dt.timedelta(0))
     look(in_prod, plane, replicas_max=2)
     approving.vote(asked(in_prod)[0].pk, "reject", "no", acting=actor("frank"))
     look(in_prod, plane, replicas_max=3)

@@ -44,6 +44,11 @@ class Answer:
     body: dict[str, Any]
 
 
+def without_nul(data: bytes) -> bytes:
+    """JSON in which U+0000, that no database takes in a text, is U+FFFD."""
+    return data.replace(b"\\u0000", b"\\ufffd") if b"\\u0000" in data else data
+
+
 class Client:
     """May be used by several threads. Nothing is loaded or connected before the first request."""
 
@@ -117,7 +122,7 @@ class Client:
         if response.status >= 400 and response.status not in accept:
             raise meanings.meaning(refusal(response.status, data, response.headers), action)
         try:
-            found = orjson.loads(data)
+            found = orjson.loads(without_nul(data))
         except orjson.JSONDecodeError:
             found = None
         if isinstance(found, dict):

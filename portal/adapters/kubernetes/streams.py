@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from portal.adapters.kubernetes import meanings
-from portal.adapters.kubernetes.client import Client, Stream
+from portal.adapters.kubernetes.client import Client, Stream, without_nul
 from portal.adapters.kubernetes.refusals import Action, of_status
 from portal.ports import PortError, RetryableError
 
@@ -114,7 +114,7 @@ class Watcher:
 
     def _event(self, line: bytes, action: Action) -> Read:
         try:
-            found = orjson.loads(line)
+            found = orjson.loads(without_nul(line))
             kind, manifest = str(found["type"]), found["object"]
             version = manifest["metadata"]["resourceVersion"] if kind != "ERROR" else ""
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
