@@ -8,8 +8,8 @@ taken back.
 In charge of: when to ask and when to take back; never silently, and never in a loop. Not in charge of: what counts as
 drift (domain.drift), the request's life (changing, approving), applying the claim (reapplying).
 
-What was asked is remembered in `observed.memory.drift` {values, request, askedAt, takenBackAt}. Values that were refused
-within KNOWN_FOR are taken back without asking anew. Nothing is asked for, or taken back, twice within AGAIN_AFTER.
+What was asked is remembered in `observed.memory.drift` {values, request, askedAt, takenBackAt}. What was refused within
+KNOWN_FOR is taken back without asking anew. Nothing is asked for, or taken back, twice within AGAIN_AFTER.
 """
 
 from __future__ import annotations
