@@ -5,15 +5,12 @@ Fixtures, taken in by tests/conftest.py: tests/e2e and tests/benchmarks share th
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 from django.conf import settings
 
@@ -25,7 +22,7 @@ from portal.running.crossplane.plan import LocalControlPlane, running_control_pl
 from portal.running.plan import ROOT, Options, running_portal
 from tests.e2e.remains import Clusters
 from tests.e2e.scratch import ScratchFunction, files, install_on
-from tests.front import Front
+from tests.front import Front, database_for
 
 ENVIRONMENT = {
     "PORTAL_DEMO": "true",  # for tokens of everybody
@@ -46,13 +43,8 @@ def control_plane_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def control_plane_database(_database_server: str | None) -> Iterator[str]:
     """A database that nothing else uses, on the server of this test run."""
-    server = _database_server or os.environ["DATABASE_URL"]
-    name = f"portal_crossplane_{os.getpid()}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with database_for(_database_server, "portal_crossplane") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ In charge of: what every test with a running portal needs. Not in charge of: how
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import psycopg
@@ -36,6 +38,17 @@ def database(name: str, **changes: Any) -> dict[str, Any]:
     }
     body = {"kind": "Create", "offering": "vectordatabases", "team": "search", "environment": "dev", "name": name}
     return {**body, "spec": spec, **changes}
+
+
+@contextmanager
+def database_for(server: str | None, name: str) -> Iterator[str]:
+    """The address of a database of one's own for a while, on this test run's server (None: on DATABASE_URL's)."""
+    server, name = server or os.environ["DATABASE_URL"], f"{name}_{os.getpid()}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @dataclass

@@ -37,8 +37,6 @@ from portal.services import (
 )
 from portal.services.applying import mark_applied
 
-__all__ = ["Planes", "apply", "claim_ref", "delete", "give_up", "mark_applied"]
-
 SYSTEM = "delivering"
 Planes = Callable[[str], ControlPlane]
 

@@ -23,7 +23,7 @@ from portal.domain.lifecycle import InstancePhase, RequestState, Verb
 from portal.models import CompositionRevision, Instance, Request
 from portal.ports import Applied, Explanation, ObservedClaim, PortError
 from portal.rendering.names import ANNOTATION_PREFIX
-from portal.services import changing, delivering, drifting, ending, locks, sightings, transitions
+from portal.services import applying, changing, delivering, drifting, ending, locks, sightings, transitions
 
 SYSTEM = "observing"
 ASKED_AGAIN_AFTER = dt.timedelta(seconds=30)  # why one instance is not well is asked no more often than this
@@ -90,7 +90,7 @@ def _observe(claim: ObservedClaim) -> Instance | None:
         if not instance.claim_uid:
             # Its label says whose it is, also when the request that made it was given up meanwhile.
             creation = request or instance.requests.filter(kind="Create").latest("created_at")
-            delivering.mark_applied(creation, instance, _applied(claim))
+            applying.mark_applied(creation, instance, _applied(claim))
         assessment = _record(instance, claim)
         transitions.set_phase(instance, assessment.phase, assessment.message)
         if change and request is not None:

@@ -6,15 +6,12 @@ composition functions, to take them away. The database is one of its own on the 
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 import yaml
 
@@ -22,6 +19,7 @@ from portal.running import supervisor
 from portal.running.plan import ROOT, Options, running_portal
 from tests.e2e_embedded.house import ENVIRONMENT, House
 from tests.e2e_embedded.parts import Broker, composition_function, notebook_function
+from tests.front import database_for
 
 NOTEBOOKS = Path(__file__).parent / "notebookservers"
 SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
@@ -38,13 +36,8 @@ def short_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def own_database(_database_server: str | None) -> Iterator[str]:
     """A database that nothing else uses, on the server of this test run."""
-    server = _database_server or os.environ["DATABASE_URL"]
-    name = f"portal_e2e_{os.getpid()}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with database_for(_database_server, "portal_e2e") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
