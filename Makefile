@@ -22,11 +22,13 @@ serve: $(EMBEDDED)
 crossplane: .venv/installed-crossplane
 	$(BIN)/python manage.py crossplane
 
-# All but what needs a real Crossplane. The slow tests stay together in one process, the others run beside them.
+# Everything. What needs a real Crossplane stays together in one process, and so do the other slow tests; the rest runs
+# beside them. Needs Go 1.26; builds once, for a quarter of an hour.
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python manage.py crossplane --build-only
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
-# On a real Crossplane and two workload clusters. Needs Go 1.26; builds once, for a quarter of an hour.
+# Of these only those on a real Crossplane and two workload clusters.
 test-crossplane: .venv/installed-dev
 	$(BIN)/python manage.py crossplane --build-only
 	$(BIN)/python -m pytest -m crossplane
