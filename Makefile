@@ -3,9 +3,9 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 FUNCTION := crossplane/composition-function
 # What is not in test-fast: see the markers in pyproject.toml.
-SLOW := slow or demo or browser or go or node or crossplane
+SLOW := slow or demo or browser or go or node or crossplane or backstage
 
-.PHONY: demo serve crossplane test test-crossplane test-fast check format lock clean
+.PHONY: demo serve crossplane backstage test test-crossplane test-fast check format lock clean
 .DELETE_ON_ERROR:
 
 # The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table.
@@ -21,6 +21,10 @@ serve: $(EMBEDDED)
 # A real Crossplane and two workload clusters, without containers. Needs Go 1.26; builds once, for a quarter of an hour.
 crossplane: .venv/installed-crossplane
 	$(BIN)/python manage.py crossplane
+
+# The portal with sample teams and a real Backstage backend, wired both ways. Needs Node.js with npm.
+backstage: $(EMBEDDED)
+	$(BIN)/python manage.py backstage
 
 # Everything. What needs a real Crossplane stays together in one process, and so do the other slow tests; the rest runs
 # beside them. Needs Go 1.26; builds once, for a quarter of an hour.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,14 +11,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from portal.demo import world
+from portal.demo.accounts import Account
 from portal.demo.scenario import READY_WITHIN, Row, Scenario
 from portal.management.commands.serve import options_from_settings
-from portal.running import addresses, leftovers, locks, postgres
 from portal.running.errors import RunningError
-from portal.running.plan import ROOT, Portal, running_portal
+from portal.running.plan import Portal, running_portal
 from portal.running.signals import end_on_signals
 
-SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
 WIDTHS = (16, 30, 10, 11)
 
 
@@ -30,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--once", action="store_true", help="end after the table; exit 1 on a wrong outcome")
-        parser.add_argument("--sample", type=Path, default=SAMPLE, help="another bootstrap file")
+        parser.add_argument("--sample", type=Path, default=world.SAMPLE, help="another bootstrap file")
         parser.add_argument("--ready-within", type=float, default=READY_WITHIN, help="seconds to wait for Ready")
 
     def handle(self, *args: Any, once: bool, sample: Path, ready_within: float, **options: Any) -> None:
@@ -38,7 +36,7 @@ class Command(BaseCommand):
         end_on_signals()
         state = settings.STATE_DIR / "demo"
         try:
-            _clear(state)
+            world.clear(state)
             environment = {"PORTAL_DEMO": "true", "LOG_FORMAT": "console"}
             chosen = options_from_settings(state=state, next_free_port=True, environment=environment)
             with running_portal(chosen, self._say) as portal:
@@ -49,8 +47,7 @@ class Command(BaseCommand):
             self._say("ended")
 
     def _act(self, portal: Portal, sample: Path, ready_within: float, started: float, once: bool) -> None:
-        _manage(portal, "bootstrap", str(sample))
-        accounts = json.loads(_manage(portal, "demo_accounts"))
+        accounts = world.populate(portal, sample)
         self._say("")
         self._line("who", "does", "outcome", "USD/month", "because")
         scenario = Scenario(portal.url, {a["username"]: a["token"] for a in accounts}, self._row, ready_within)
@@ -71,7 +68,7 @@ class Command(BaseCommand):
         if not good:
             sys.exit(1)
 
-    def _serve(self, portal: Portal, accounts: list[dict[str, str]], good: bool) -> None:
+    def _serve(self, portal: Portal, accounts: list[Account], good: bool) -> None:
         if not good:
             self._say("Some outcomes are not the expected ones: see the table.")
         self._say(f"The portal serves {portal.url} with sign-ins that exist in this demo alone:")
@@ -96,29 +93,3 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def _clear(state: Path) -> None:
-    """Begin anew: end what an earlier demo left behind and remove its data. A demo that runs is left alone."""
-    if not state.exists():
-        return
-    lock = locks.try_exclusive(state / "run" / "supervisor.lock")
-    if lock is None:
-        return  # running_portal says by whom it is held
-    with lock:
-        leftovers.end(state.resolve())
-        leftovers.end(state.resolve() / "crossplane")
-        folder = addresses.postgres_folder(state)
-        if postgres.has_data(folder):
-            postgres.stop(folder)
-    shutil.rmtree(state)
-
-
-def _manage(portal: Portal, *arguments: str) -> str:
-    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-    done = subprocess.run(
-        command, check=False, cwd=ROOT, env=portal.environment, capture_output=True, text=True, timeout=120
-    )
-    if done.returncode != 0:
-        raise CommandError(f"manage.py {arguments[0]} failed:\n{done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout

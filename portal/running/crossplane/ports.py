@@ -8,15 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
-def choose(file: Path, names: Iterable[str]) -> dict[str, int]:
-    """A free port of 127.0.0.1 for each name. They are kept in `file`, so that kubeconfigs outlive a restart."""
-    known: dict[str, int] = {}
+def choose(file: Path, names: Iterable[str], first: Mapping[str, int] | None = None) -> dict[str, int]:
+    """A free port of 127.0.0.1 for each name. They are kept in `file`, so that kubeconfigs outlive a restart.
+
+    `first` is what is tried for a name that has none yet.
+    """
+    known = dict(first or {})
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(file.read_text())
+        known |= json.loads(file.read_text())
     with contextlib.ExitStack() as held:  # together, so that no two get the same
         found = {name: _free(known.get(name, 0), held) for name in names}
     file.write_text(json.dumps(found, indent=1))

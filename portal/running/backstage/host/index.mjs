@@ -1,0 +1,25 @@
+// A Backstage backend for this machine only. In charge of: which plugins run together.
+// Not in charge of: where it listens and what it is wired to (app-config.yaml and portal/running/backstage/).
+import { createBackend } from '@backstage/backend-defaults';
+
+const backend = createBackend();
+
+backend.add(import('@backstage/plugin-auth-backend'));
+backend.add(import('./local-sign-in.mjs'));
+
+backend.add(import('@backstage/plugin-catalog-backend'));
+backend.add(import('@backstage/plugin-catalog-backend-module-scaffolder-entity-model'));
+
+backend.add(import('@backstage/plugin-proxy-backend'));
+
+backend.add(import('@backstage/plugin-scaffolder-backend'));
+backend.add(import('@roadiehq/scaffolder-backend-module-http-request'));
+
+backend.add(import('@backstage/plugin-notifications-backend'));
+
+// The project's own: catalog provider, status processor, scaffolder actions. Its folder is beside this file.
+if (process.env.BACKSTAGE_WITHOUT_MODULE !== 'true') {
+  backend.add(import('./backend-module/dist/index.js'));
+}
+
+await backend.start();
