@@ -22,6 +22,7 @@ from pytest_django import DjangoDbBlocker
 from portal.running import postgres
 from portal.running.postgres import UNSAFE_AND_FAST, embedded_postgres
 from portal.running.valkey import embedded_valkey
+from tests.backstage import town  # noqa: F401 - a fixture
 from tests.control_plane import (  # noqa: F401 - fixtures
     clusters,
     control_plane_database,
@@ -64,17 +65,19 @@ def _remove_what_killed_runs_left() -> None:
 
 
 # Marker -> what has to be there for it.
-TOOLS = {"go": ("go",), "node": ("node", "npm"), "browser": ("chromium",)}
+TOOLS = {"go": ("go",), "node": ("node", "npm"), "backstage": ("node", "npm"), "browser": ("chromium",)}
 ALONE = (*TOOLS, "slow", "demo")
-CROSSPLANE = "crossplane"
+CROSSPLANE, BACKSTAGE = "crossplane", "backstage"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start real parts stay together: under `--dist loadgroup` one process runs them one after the other,
-    and another those of the real control plane, which wait more than they work."""
+    another those of the real control plane, which wait more than they work, and another those with a Backstage."""
     for item in items:
         if item.get_closest_marker(CROSSPLANE):
             item.add_marker(pytest.mark.xdist_group(CROSSPLANE))
+        elif item.get_closest_marker(BACKSTAGE):
+            item.add_marker(pytest.mark.xdist_group(BACKSTAGE))
         elif any(item.get_closest_marker(name) for name in ALONE):
             item.add_marker(pytest.mark.xdist_group("alone"))
 

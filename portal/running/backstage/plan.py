@@ -9,6 +9,8 @@ Not in charge of: the portal (portal/running/plan.py).
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +35,7 @@ PORT = 7007  # Backstage's own; another one when it is taken
 TEMPLATES = install.ROOT / "scaffolder-templates"
 HEALTH = "/.backstage/health/v1/readiness"
 DATABASES = "backstage_plugin_"
+SECONDS = 2.0  # for one answer while it starts
 Say = Callable[[str], None]
 
 
@@ -65,6 +68,8 @@ class Options:
     database_url: str  # libpq; any database of the server: Backstage makes its own
     sample: Path  # bootstrap file whose people and teams are the catalog's
     database_prefix: str = DATABASES
+    catalog_files: tuple[Path, ...] = ()  # beside the people and the repository's templates
+    config_files: tuple[Path, ...] = ()  # on top of app-config.yaml
     verbose: bool = False
 
 
@@ -93,9 +98,10 @@ def running_backstage(options: Options, at: Address, say: Say = lambda line: Non
     folder = install.built(options.cache, say)
     state = options.state.resolve()
     with _own_folder(state, say):
-        environment = {**os.environ, **leftovers.mark(state), **_environment(options, state, at)}
-        command = [str(node_in(folder.parent)), "--no-node-snapshot", "index.mjs", "--config", "app-config.yaml"]
-        ready = partial(_ready, at.port)
+        environment = {**os.environ, **leftovers.mark(state), **environment_of(options, at)}
+        configs = [option for path in ("app-config.yaml", *options.config_files) for option in ("--config", str(path))]
+        command = [str(node_in(folder.parent)), "--no-node-snapshot", "index.mjs", *configs]
+        ready = partial(_ready, at, len(people.entities(options.sample)))
         program = Program(NAME, command, ready, stage=0, folder=folder, start_seconds=180, stop_seconds=15)
         with Supervisor(state, [program], environment, say, verbose=options.verbose) as supervisor:
             yield Backstage(at.url, at.token, supervisor)
@@ -107,10 +113,11 @@ def template_files(folder: Path = TEMPLATES) -> list[Path]:
     return [path for path in found if "\nkind: Template\n" in path.read_text(encoding="utf-8")]
 
 
-def _environment(options: Options, state: Path, at: Address) -> dict[str, str]:
-    """Whatever app-config.yaml names."""
+def environment_of(options: Options, at: Address) -> dict[str, str]:
+    """Whatever app-config.yaml names; the catalog files among it are written."""
+    state = options.state.resolve()
     people.write(options.sample, state / "catalog" / "people.yaml")
-    _write_location(state / "catalog" / "templates.yaml")
+    _write_location(state / "catalog" / "templates.yaml", [*template_files(), *options.catalog_files])
     return {
         "NODE_ENV": "production",
         "BACKSTAGE_URL": at.url,
@@ -125,12 +132,12 @@ def _environment(options: Options, state: Path, at: Address) -> dict[str, str]:
     }
 
 
-def _write_location(path: Path) -> None:
+def _write_location(path: Path, targets: list[Path]) -> None:
     location = {
         "apiVersion": "backstage.io/v1alpha1",
         "kind": "Location",
         "metadata": {"name": "portal-templates"},
-        "spec": {"type": "file", "targets": [str(file) for file in template_files()]},
+        "spec": {"type": "file", "targets": [str(target) for target in targets]},
     }
     path.write_text(yaml.safe_dump(location, sort_keys=False), encoding="utf-8")
 
@@ -145,8 +152,22 @@ def _database(url: str) -> Mapping[str, str]:
     }
 
 
-def _ready(port: int, pid: int) -> bool:
-    return probes.healthy(port, HEALTH)
+def _ready(at: Address, wanted: int, pid: int) -> bool:
+    """Whether it serves, and its catalog has taken in the people: nobody can sign in before."""
+    return probes.healthy(at.port, HEALTH) and _people(at) >= wanted
+
+
+def _people(at: Address) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", at.port, timeout=SECONDS)
+    try:
+        path = "/api/catalog/entity-facets?facet=kind"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {at.token}"})
+        counts = json.loads(connection.getresponse().read())["facets"]["kind"]
+        return sum(row["count"] for row in counts if row["value"] in ("User", "Group"))
+    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        return 0
+    finally:
+        connection.close()
 
 
 @contextlib.contextmanager

@@ -22,4 +22,8 @@ if (process.env.BACKSTAGE_WITHOUT_MODULE !== 'true') {
   backend.add(import('./backend-module/dist/index.js'));
 }
 
-await backend.start();
+// A plugin that does not come up must end the process: what is left of the others would keep it alive.
+await backend.start().catch(error => {
+  console.error(String(error?.stack ?? error));
+  process.exit(1);
+});
