@@ -30,6 +30,7 @@ from tests.front import Front, database_for
 from tests.wire import Wire
 
 SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
+BY_HAND = ROOT / "tests" / "e2e_backstage" / "by_hand.yaml"
 ENVIRONMENT = {
     "PORTAL_DEMO": "true",  # for tokens of everybody
     "OUTBOX_SWEEP_SECONDS": "0.3",
@@ -215,6 +216,8 @@ def backend_for(
         database_url=portal.database_url,
         sample=SAMPLE,
         database_prefix=f"{prefix}_{os.getpid()}_",
+        catalog_files=(BY_HAND,),
+        config_files=(_config(state, portal_url),),
     )
     backend = Backend(options, at)
     try:
@@ -223,6 +226,13 @@ def backend_for(
     finally:
         backend.stop()
         _drop(portal.database_url, options.database_prefix)
+
+
+def _config(state: Path, portal_url: str) -> Path:
+    """A plugin `elsewhere` that is the portal's API too: calls to it carry tokens that are not meant for the portal."""
+    path = state / "tests-config.yaml"
+    path.write_text(f"discovery: {{endpoints: [{{target: '{portal_url}/api/v1', plugins: [elsewhere]}}]}}\n")
+    return path
 
 
 def _drop(server: str, prefix: str) -> None:
