@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -23,10 +24,11 @@ import psycopg
 import pytest
 from django.conf import settings
 
+from portal.rendering.names import ANNOTATION_PREFIX
 from portal.running import supervisor
 from portal.running.backstage import plan
 from portal.running.plan import ROOT, Options, Portal, running_portal
-from tests.front import Front, database_for
+from tests.front import Front, database, database_for
 from tests.wire import Wire
 
 SAMPLE = ROOT / "portal" / "demo" / "sample.yaml"
@@ -37,7 +39,7 @@ ENVIRONMENT = {
     "OUTBOX_LEASE_SECONDS": "5",
     "OUTBOX_BACKOFF_LIMIT_SECONDS": "2",
     "SIMULATOR_DELAY": "0.2",
-    "EMBEDDED_FAULTS": "fail:unlucky,hang:sleepy",
+    "EMBEDDED_FAULTS": "fail:unlucky,hang:sleepy,keep:sticky",
 }
 TASK_SECONDS = 60.0
 SERVICE = "catalog-service"
@@ -166,7 +168,7 @@ class Backend:
     def of_instance(self, instance: str, kind: str = "") -> list[Object]:
         """The entities that belong to an instance of the portal."""
         more = [f"kind={kind}"] if kind else []
-        return self.entities(f"metadata.labels.aiplatform.example.org/instance={instance}", *more)
+        return self.entities(f"metadata.labels.{ANNOTATION_PREFIX}instance={instance}", *more)
 
     def main_entity(self, instance: str) -> Object | None:
         """The entity of an instance that says how it is."""
@@ -176,7 +178,12 @@ class Backend:
     def state(self, instance: str) -> str | None:
         """What the catalog says of its state; None when it is not there."""
         entity = self.main_entity(instance)
-        return entity["metadata"]["annotations"].get("aiplatform.example.org/state") if entity else None
+        return entity["metadata"]["annotations"].get(f"{ANNOTATION_PREFIX}state") if entity else None
+
+    def refs(self) -> set[str]:
+        """Everything in it that came from the portal."""
+        found = self.entities(f"metadata.labels.{ANNOTATION_PREFIX}instance")
+        return {f"{it['kind']}:{it['metadata']['namespace']}/{it['metadata']['name']}".lower() for it in found}
 
     def notifications(self, who: str) -> list[Object]:
         """What came for a person."""
@@ -191,6 +198,27 @@ class Town(Front):
     wire: Wire = field(kw_only=True)
     portal_options: Options = field(kw_only=True)
     stack: contextlib.ExitStack = field(kw_only=True)
+
+    def made(self, name: str, who: str = "ada") -> str:
+        """A small database, Ready: the id of its instance."""
+        return str(self.done(self.submit(who, database(name)))["instance"])
+
+    def in_catalog(self, instance: str, state: str = "Ready", seconds: float = 30.0) -> Object:
+        """Waits until Backstage has the instance in this state; its entity."""
+        until(lambda: self.backend.state(instance) == state, f"the catalog says {state}", seconds)
+        entity = self.backend.main_entity(instance)
+        assert entity is not None
+        return entity
+
+    @contextlib.contextmanager
+    def standing_still(self, program: str) -> Iterator[None]:
+        """A program of the portal that does not get on."""
+        pid = self.portal.supervisor.pids()[program]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def stop_portal(self) -> None:
         self.stack.close()
