@@ -70,6 +70,7 @@ ALONE = (*TOOLS, "slow", "demo")
 CROSSPLANE, BACKSTAGE = "crossplane", "backstage"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start real parts stay together: under `--dist loadgroup` one process runs them one after the other,
     another those of the real control plane, which wait more than they work, and another those with a Backstage."""
@@ -80,6 +81,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(BACKSTAGE))
         elif any(item.get_closest_marker(name) for name in ALONE):
             item.add_marker(pytest.mark.xdist_group("alone"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups that xdist did not take in would start a control plane in each of its processes."""
+    if session.config.getoption("loadgroup", False):
+        lost = [item for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if lost:
+            raise pytest.UsageError(f"pytest-xdist has not taken in the group of {lost[0].nodeid}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
