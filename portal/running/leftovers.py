@@ -1,4 +1,4 @@
-"""In charge of: ending what an earlier supervisor of the same state folder left behind when it was killed.
+"""In charge of: one supervisor per state folder, which ends what an earlier one left behind when it was killed.
 
 Every process that a supervisor starts has MARK=<state folder> in its environment, and hands it to its own children.
 That finds them all, whoever started them, and no process id can be mistaken for another's.
@@ -12,7 +12,11 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from portal.running import folders, locks
+from portal.running.errors import AlreadyRunning
 
 MARK = "PORTAL_SUPERVISED_IN"
 
@@ -46,3 +50,25 @@ def end(state: Path, seconds: float = 5) -> int:
         time.sleep(0.05)
         left = find(state)
     return len(first)
+
+
+@contextlib.contextmanager
+def own_folder(state: Path, what: str, say: Callable[[str], None]) -> Iterator[None]:
+    """The state folder for this process alone, and its `run` for its user's eyes only; left-overs are ended.
+
+    `what` runs there, for the message of AlreadyRunning.
+    """
+    folders.make_private(state / "run")
+    path = state / "run" / "supervisor.lock"
+    lock = locks.try_exclusive(path)
+    if lock is None:
+        raise AlreadyRunning(
+            f"Process {path.read_text().strip() or '?'} already runs {what} with the state folder {state}. "
+            "End it, or set PORTAL_STATE_DIR to another folder."
+        )
+    with lock:
+        path.write_text(f"{os.getpid()}\n")
+        ended = end(state)
+        if ended:
+            say(f"ended {ended} processes that an earlier run left behind")
+        yield

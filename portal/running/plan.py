@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from portal.running import addresses, doors, folders, leftovers, locks, postgres, reach, valkey
+from portal.running import addresses, doors, folders, leftovers, postgres, reach, valkey
 from portal.running.crossplane import plan as local_plan
 from portal.running.crossplane.plan import LocalControlPlane
-from portal.running.errors import AlreadyRunning, GaveUp, MissingPart, NotReady
+from portal.running.errors import GaveUp, MissingPart, NotReady
 from portal.running.program import Program
 from portal.running.ready import announced
 from portal.running.supervisor import FAST_FAILURES, Supervisor
@@ -71,11 +71,7 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
     """A whole portal for the time of the block. `say` gets one line per event. Raises RunningError."""
     state = options.state.resolve()
     with contextlib.ExitStack() as stack:
-        folders.make_private(state / "run")
-        stack.enter_context(_only_one(state))
-        ended = leftovers.end(state)
-        if ended:
-            say(f"ended {ended} processes that an earlier run left behind")
+        stack.enter_context(leftovers.own_folder(state, "a portal", say))
         door = stack.enter_context(doors.listen(options.http_bind, options.http_port, options.next_free_port))
         if options.broker_url is not None:
             reach.broker(options.broker_url)
@@ -103,20 +99,6 @@ def running_portal(options: Options, say: Callable[[str], None] = lambda line: N
         supervisor = Supervisor(state, programs, environment, say, verbose=options.verbose, also=keep_database)
         stack.enter_context(supervisor)
         yield Portal(door.url, database_url, environment["BROKER_URL"], endpoints, environment, supervisor, local)
-
-
-@contextlib.contextmanager
-def _only_one(state: Path) -> Iterator[None]:
-    path = state / "run" / "supervisor.lock"
-    lock = locks.try_exclusive(path)
-    if lock is None:
-        raise AlreadyRunning(
-            f"Process {path.read_text().strip() or '?'} already runs a portal with the state folder {state}. "
-            "End it, or set PORTAL_STATE_DIR to another folder."
-        )
-    with lock:
-        path.write_text(f"{os.getpid()}\n")
-        yield
 
 
 def _crossplane(
@@ -205,7 +187,7 @@ def _endpoints(options: Options, state: Path) -> dict[str, str]:
 
 
 def _programs(options: Options, state: Path, door: doors.Door) -> list[Program]:
-    programs = [*_celery(options, state), _command("mirror", state), _web(options, door)]
+    programs = [*_celery(options, state), _command("mirror", state), web_program(options, door)]
     if options.broker_url is None:
         folder = addresses.valkey_folder(state)
         ready: Callable[[int], bool] = lambda pid: valkey.answers(folder)  # noqa: E731
@@ -244,7 +226,8 @@ def _celery(options: Options, state: Path) -> list[Program]:
     ]
 
 
-def _web(options: Options, door: doors.Door) -> Program:
+def web_program(options: Options, door: doors.Door) -> Program:
+    """The web processes behind an open door."""
     command = [sys.executable, "-m", "gunicorn", "--config", "python:portal.running.web"]
     command += ["--bind", f"fd://{door.descriptor}", "--workers", str(options.web_workers), "portal.wsgi:application"]
     ready: Callable[[int], bool] = lambda pid: doors.answers(door.url + "/healthz")  # noqa: E731

@@ -21,12 +21,11 @@ from pathlib import Path
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from portal.running import folders, leftovers, locks
+from portal.running import folders, leftovers
 from portal.running.backstage import install, people
 from portal.running.backstage.node import node_in
 from portal.running.crossplane import ports, probes
 from portal.running.crossplane.authority import write_private
-from portal.running.errors import AlreadyRunning
 from portal.running.program import Program
 from portal.running.supervisor import Supervisor
 
@@ -97,7 +96,8 @@ def running_backstage(options: Options, at: Address, say: Say = lambda line: Non
     """A Backstage backend for the time of the block; what is missing is installed first. Raises RunningError."""
     folder = install.built(options.cache, say)
     state = options.state.resolve()
-    with _own_folder(state, say):
+    folders.make_private(state)
+    with leftovers.own_folder(state, "a Backstage", say):
         environment = {**os.environ, **leftovers.mark(state), **environment_of(options, at)}
         configs = [option for path in ("app-config.yaml", *options.config_files) for option in ("--config", str(path))]
         command = [str(node_in(folder.parent)), "--no-node-snapshot", "index.mjs", *configs]
@@ -168,22 +168,3 @@ def _people(at: Address) -> int:
         return 0
     finally:
         connection.close()
-
-
-@contextlib.contextmanager
-def _own_folder(state: Path, say: Say) -> Iterator[None]:
-    """The folder, for this process alone and for its user's eyes only."""
-    folders.make_private(state)
-    path = state / "run" / "supervisor.lock"
-    lock = locks.try_exclusive(path)
-    if lock is None:
-        raise AlreadyRunning(
-            f"Process {path.read_text().strip() or '?'} already runs a Backstage in {state}. "
-            "End it, or set PORTAL_STATE_DIR to another folder."
-        )
-    with lock:
-        path.write_text(f"{os.getpid()}\n")
-        ended = leftovers.end(state)
-        if ended:
-            say(f"ended {ended} processes that an earlier run left behind")
-        yield

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from portal.running import folders, leftovers, locks
+from portal.running import folders, leftovers
 from portal.running.crossplane import access, authority, build, controllers, install, ports, servers
 from portal.running.crossplane.kube import Api
 from portal.running.crossplane.layout import CONTROL_PLANE, CORE_NAMESPACE, PORTAL_ACCOUNT, Layout
-from portal.running.errors import AlreadyRunning
 from portal.running.supervisor import Supervisor
 
 CLUSTERS = ("eu-central-1", "eu-west-1")  # of the sample fleet (crossplane/fleet)
@@ -71,7 +70,8 @@ def running_control_plane(options: Options, say: Say = lambda line: None) -> Ite
     """A control plane for the time of the block; what is missing is built first. Raises RunningError."""
     binaries = build.built(options.cache, say)
     layout = Layout(options.state.resolve())
-    with _own_folder(layout, say), contextlib.ExitStack() as stack:
+    folders.make_private(layout.state)
+    with leftovers.own_folder(layout.state, "a control plane", say), contextlib.ExitStack() as stack:
         names = [*servers.ports_needed(options.clusters), *controllers.PORTS]
         numbers = ports.choose(layout.state / "run" / "ports.json", names)
         reached = _access(layout, numbers, options)
@@ -92,26 +92,6 @@ def running_control_plane(options: Options, say: Say = lambda line: None) -> Ite
         _after(layout, apis, options)
         say(f"the fleet is ready: {', '.join(options.clusters)}")
         yield LocalControlPlane(layout, reached, (below, above))
-
-
-@contextlib.contextmanager
-def _own_folder(layout: Layout, say: Say) -> Iterator[None]:
-    """The control plane's folder, for this process alone and for its user's eyes only."""
-    for folder in (layout.state, layout.state / "run"):
-        folders.make_private(folder)
-    path = layout.state / "run" / "supervisor.lock"
-    lock = locks.try_exclusive(path)
-    if lock is None:
-        raise AlreadyRunning(
-            f"Process {path.read_text().strip() or '?'} already runs a control plane in {layout.state}. "
-            "End it, or set PORTAL_STATE_DIR to another folder."
-        )
-    with lock:
-        path.write_text(f"{os.getpid()}\n")
-        ended = leftovers.end(layout.state)
-        if ended:
-            say(f"ended {ended} processes that an earlier run left behind")
-        yield
 
 
 def _access(layout: Layout, numbers: Mapping[str, int], options: Options) -> dict[str, access.Server]:
