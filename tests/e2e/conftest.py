@@ -11,10 +11,12 @@ import pytest
 
 from portal.running.crossplane.layout import CONTROL_PLANE
 from portal.running.errors import ApiError
-from tests.crossplane.approved import key_map
+from tests.contract.approvals import KID, PUBLIC_PEM
+from tests.crossplane.approved import key_map, pem
 from tests.e2e.remains import Clusters
 
 KEY_MANAGER = "tests-control-plane"
+KEYS = {"k1": pem(), KID: PUBLIC_PEM}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -31,11 +33,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def approving_key(clusters: Clusters) -> Iterator[None]:
-    """The key of approvals that tests sign is published beside the portal's own, for as long as a module runs.
+    """The keys of approvals that tests sign are published beside the portal's own, for as long as a module runs.
 
-    A portal that runs removes keys that are not its own whenever it compares, so it is put there again.
+    A portal that runs removes keys that are not its own whenever it compares, so they are put there again.
     """
-    wanted, admin, over = key_map(), clusters.apis[CONTROL_PLANE], threading.Event()
+    wanted, admin, over = key_map(**KEYS), clusters.apis[CONTROL_PLANE], threading.Event()
     name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
 
     def keep() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from portal.rendering.admission import Actors, admission_policy
-from portal.rendering.approval_token import CEILINGS, keys_manifest
+from portal.rendering.approval_token import CEILINGS
 from portal.rendering.claim import MANAGED_BY
 from portal.rendering.names import ANNOTATION_PREFIX
 from portal.running.crossplane.controllers import CORE
@@ -21,10 +21,11 @@ from portal.running.crossplane.layout import CONTROL_PLANE
 from portal.running.crossplane.plan import LocalControlPlane
 from portal.running.crossplane.servers import CONTROLLER_MANAGER
 from portal.running.errors import ApiError, NotReady
-from tests.contract.approvals import KID, PUBLIC_PEM, approve
+from tests.contract.approvals import approve
 from tests.contract.claims import claim_of, offering_named
 from tests.e2e.remains import Clusters
 
+pytestmark = pytest.mark.usefixtures("approving_key")
 URL = "https://portal.example.org"
 NAMESPACE = "admission"
 ACTORS = Actors(crossplane=(CORE,), controllers=(CONTROLLER_MANAGER,))
@@ -124,8 +125,7 @@ def refusal(action: Callable[[], Any]) -> str | None:
 
 
 def applied(portal: Api, administrator: Api, example: str, name: str) -> Object:
-    """A claim as the portal delivers it, with the revision that there is, and the key of its approval published."""
-    publish_key(administrator)
+    """A claim as the portal delivers it, with the revision that there is."""
     claim = in_namespace(example, name)
     composition = claim["spec"]["crossplane"]["compositionRef"]["name"]
     (revision,) = (
@@ -136,11 +136,6 @@ def applied(portal: Api, administrator: Api, example: str, name: str) -> Object:
     claim["spec"]["crossplane"]["compositionRevisionRef"]["name"] = revision
     portal.apply(claim, manager="portal")
     return claim
-
-
-def publish_key(administrator: Api) -> None:
-    """Beside the portal's own keys; a portal that runs removes it when it next compares."""
-    administrator.apply(keys_manifest({KID: PUBLIC_PEM}), manager="tests")
 
 
 def current(api: Api, claim: Object) -> Object | None:
@@ -235,7 +230,6 @@ def test_a_developer_does_not_delete_what_the_portal_delivered(
 
 def test_the_portal_applies_and_the_core_reconciles(administrator: Api, portal: Api, database: Object) -> None:
     """Another spec with another approval, as a change is delivered."""
-    publish_key(administrator)
     wanted = in_namespace(DATABASE, "documents", vectors=4_500_000)
     pinned = database["spec"]["crossplane"]["compositionRevisionRef"]["name"]
     wanted["spec"]["crossplane"]["compositionRevisionRef"]["name"] = pinned

@@ -19,10 +19,11 @@ from portal.ports import FleetCluster
 from portal.running.crossplane.kube import Api, Object, condition, eventually
 from portal.running.crossplane.layout import CONTROL_PLANE, CORE_NAMESPACE
 from portal.running.crossplane.plan import LocalControlPlane
-from tests.crossplane.approved import approve, key_map
+from tests.crossplane.approved import approve
 from tests.e2e.remains import Clusters
 from tests.e2e.test_control_plane import example, make_namespace
 
+pytestmark = pytest.mark.usefixtures("approving_key")
 GROUP = "aiplatform.example.org/v1alpha1"
 CLAIM = (GROUP, "ModelDeployment")
 SERVICE = ("serving.kserve.io/v1alpha2", "LLMInferenceService")
@@ -36,15 +37,7 @@ DECIDED_WITHIN = 300.0  # seen: 15 s on a machine that has nothing else to do
 
 @pytest.fixture
 def admin(clusters: Clusters) -> Api:
-    """The control plane, with the key that these claims are signed with."""
-    api = clusters.apis[CONTROL_PLANE]
-    publish_key(api)
-    return api
-
-
-def publish_key(api: Api) -> None:
-    """A portal that runs takes it away when it next compares."""
-    api.apply(key_map(), manager="tests-control-plane")
+    return clusters.apis[CONTROL_PLANE]
 
 
 def merge(api: Api, found: Object, patch: Object, subresource: str = "") -> None:
@@ -131,7 +124,6 @@ def test_an_unreachable_cluster_keeps_what_it_has_and_gets_nothing_new(
         assert f"{HOME}: it can't be reached" in condition(_now(portal, after), "Placed")["message"]
         assert _placed(portal, before) == ("True", "Placed"), "what it has stays"
     eventually("it answers again", lambda: _reachable(admin) == "True", COUNTED_WITHIN, every=0.5)
-    publish_key(admin)
     eventually("it gets the other", lambda: _placed(portal, after) == ("True", "Placed"), DECIDED_WITHIN, every=0.5)
     assert there.items() <= _services(clusters.apis[HOME], namespace).items(), "the same as before, not another"
     assert shown(plane, HOME).state == "Ready"
@@ -212,7 +204,6 @@ def test_fifty_claims_for_ten_slots(ten_slots: Api, portal: Api, clusters: Clust
     print(f"{CLAIMS} applied after {time.monotonic() - started:.1f} s")
 
     def decided() -> bool:
-        publish_key(ten_slots)
         never_more_than_there_is(clusters, namespace)
         reasons = collections.Counter(said for _, said in states(portal, namespace).values())
         return reasons["Placed"] == sum(SLOTS.values()) and reasons["NoCapacity"] == CLAIMS - sum(SLOTS.values())
@@ -264,7 +255,6 @@ def give_two_back(portal: Api, namespace: str, settled: dict[str, tuple[str, str
 
 def decided_again(portal: Api, clusters: Clusters, namespace: str) -> Callable[[], bool]:
     def look() -> bool:
-        publish_key(clusters.apis[CONTROL_PLANE])
         never_more_than_there_is(clusters, namespace)
         reasons = collections.Counter(said for _, said in states(portal, namespace).values())
         return (reasons["Placed"], reasons.total()) == (sum(SLOTS.values()), CLAIMS - 2)

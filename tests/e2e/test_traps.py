@@ -204,10 +204,10 @@ def test_a_row(traps: Traps, name: str, kind: str, phase: InstancePhase, texts: 
 def test_an_event_tells_the_cause_that_no_condition_has(traps: Traps) -> None:
     ref = traps.ref("turned-invalid")
 
-    def told() -> list[str]:
+    def told() -> list[str] | None:
         observed = traps.plane.get(ref)
         assert observed is not None
-        return [e.message for e in traps.plane.explanations(observed) if e.type == "Warning"]
+        return [e.message for e in traps.plane.explanations(observed) if e.type == "Warning"] or None
 
     messages = eventually("a warning Event", told, WITHIN)
     assert any("ConfigMap" in message for message in messages), messages
