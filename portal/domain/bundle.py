@@ -20,12 +20,12 @@ from typing import Any, Protocol
 from portal.domain import strict_yaml, structural
 from portal.domain.approval import MAX_GROUPS
 from portal.domain.bundle_form import BUNDLE_SCHEMA, KINDS, QUOTA_SPEC, REQUEST_FIELDS
-from portal.domain.cel import COST_SCHEMA, REQUEST_SCHEMA, USAGE_SCHEMA, CelError, Environment, Program, Result
+from portal.domain.cel import POLICY_SCHEMAS, CelError, Environment, Program, Result
 from portal.domain.decision import Effect, StageDemand, digest
 from portal.domain.schema import validator_for
 
 QUOTA_SCOPE = "kind: Quota"  # no offering's name has a blank
-ANY_SCOPE = ""  # request, usage and cost only
+ANY_SCOPE = ""  # request, usage, takes and cost only
 _COST = re.compile(r"\bcost\b")  # too often (in a text, say) is on the safe side
 
 # Built into governance; a bundle's rule must not look like one of them.
@@ -167,11 +167,10 @@ class _Compiler:
         self._schemas = {**schemas, QUOTA_SCOPE: QUOTA_SPEC}
         self._partial = partial
         self._problems: list[BundleProblem] = []
-        shared = {"request": REQUEST_SCHEMA, "usage": USAGE_SCHEMA, "cost": COST_SCHEMA}
         self._environments = {
-            ANY_SCOPE: Environment(shared),
+            ANY_SCOPE: Environment(POLICY_SCHEMAS),
             **{
-                scope: Environment({**shared, "spec": schema, "old": schema}, optional={"old"})
+                scope: Environment({**POLICY_SCHEMAS, "spec": schema, "old": schema}, optional={"old"})
                 for scope, schema in self._schemas.items()
             },
         }
@@ -235,7 +234,7 @@ class _Compiler:
         return known
 
     def _compile(self, rule: Mapping[str, Any], path: str, scope: str) -> Compiled | None:
-        where = f" (for {scope})" if scope else " (for every offering: only request, usage and cost are known)"
+        where = f" (for {scope})" if scope else " (for every offering: only request, usage, takes and cost are known)"
         environment = self._environments[scope]
         when = self._program(environment, rule["when"], Result.BOOL, f"{path}/when", where)
         message = None

@@ -53,12 +53,35 @@ USAGE_SCHEMA: Mapping[str, Any] = {
 }
 """`usage`: dimension -> {before, after, limit}, in the dimension's unit. `limit` is absent where there is no quota."""
 
+TAKES_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "required": ["before", "after"],
+        "properties": {"before": {"type": "integer"}, "after": {"type": "integer"}},
+    },
+}
+"""`takes`: dimension -> {before, after} of this instance alone, so that a rule can judge its size and not only a step."""
+
 COST_SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "required": ["before", "after", "delta"],
-    "properties": {"before": {"type": "integer"}, "after": {"type": "integer"}, "delta": {"type": "integer"}},
+    "required": ["before", "after", "delta", "monthly"],
+    "properties": {
+        "before": {"type": "integer"},
+        "after": {"type": "integer"},
+        "delta": {"type": "integer"},
+        "monthly": {"type": "integer"},
+    },
 }
-"""`cost`: the team's monthly run rate in cents of its currency."""
+"""`cost`: the team's monthly run rate in cents of its currency; `monthly`: of that, this instance's as asked for."""
+
+POLICY_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "request": REQUEST_SCHEMA,
+    "usage": USAGE_SCHEMA,
+    "takes": TAKES_SCHEMA,
+    "cost": COST_SCHEMA,
+}
+"""What every policy sees, whatever the offering."""
 
 
 class Result(enum.Enum):

@@ -36,6 +36,7 @@ class _Figures:
     """What a request takes and costs, and what arithmetic alone says of that."""
 
     usage: tuple[UsageLine, ...] = ()
+    takes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quote: Quote | None = None
     budgets: tuple[BudgetLine, ...] = ()
     reasons: tuple[Reason, ...] = ()
@@ -162,7 +163,8 @@ def _figures(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> _Figu
     if kind == "Delete" or offering is None:
         return _Figures()
     # Of a change all is said of the difference: what it takes, in place of what its instance holds already.
-    usage = quota.usage_lines(team, offering.measure(inputs.spec), inputs.held)
+    amounts = offering.measure(inputs.spec)
+    usage = quota.usage_lines(team, amounts, inputs.held)
     keys, regions = offering.price_keys(inputs.spec), offering.regions(inputs.spec)
     quote = pricing.quote(keys, regions, inputs.prices, inputs.at, bundle.currency, bundle.valid_days)
     budgets = budget.budget_lines(inputs.budgets, quote, inputs.committed)
@@ -172,7 +174,17 @@ def _figures(inputs: Inputs, offering: Offering | None, bundle: Bundle) -> _Figu
         told = "; ".join(problem.removeprefix("needs review: ") for problem in problems)
         message = f"its cost is unknown, and so has to be reviewed: {told}"
         reasons.append(Reason("price-unknown", "approve", message))
-    return _Figures(usage, quote, budgets, tuple(reasons))
+    return _Figures(usage, _takes(offering, inputs.old, amounts), quote, budgets, tuple(reasons))
+
+
+def _takes(offering: Offering, old: Mapping[str, Any] | None, after: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """An old spec that doesn't fit the offering as it is now took nothing that can be told: then a rule about growth
+    sees all of it, and asks."""
+    try:
+        before = offering.measure(old) if old is not None else {}
+    except CelError:
+        before = {}
+    return {each: {"before": before.get(each, 0), "after": after.get(each, 0)} for each in {**before, **after}}
 
 
 def _quota_figures(inputs: Inputs) -> _Figures:
@@ -214,6 +226,7 @@ def _bind(inputs: Inputs, figures: _Figures, bundle: Bundle, scope: str) -> dict
             "reason": inputs.request.reason,
         },
         "usage": {line.dimension: _usage_value(line) for line in quota.tightest(figures.usage).values()},
+        "takes": figures.takes,
         "cost": _cost_value(inputs, figures),
     }
     environment, values = bundle.environments[scope], {**shared, "spec": inputs.spec}
@@ -242,7 +255,7 @@ def _cost_value(inputs: Inputs, figures: _Figures) -> dict[str, int]:
     before = _cents(team[0] + own) if team else _cents(own)
     monthly = figures.quote.monthly if figures.quote else None
     delta = _cents(monthly) - _cents(own) if monthly is not None else 0
-    return {"before": before, "after": before + delta, "delta": delta}
+    return {"before": before, "after": before + delta, "delta": delta, "monthly": _cents(monthly or Decimal(0))}
 
 
 def _cents(amount: Decimal) -> int:

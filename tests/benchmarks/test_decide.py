@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from portal.domain.bundle import Bundle
-from portal.domain.cel import COST_SCHEMA, REQUEST_SCHEMA, USAGE_SCHEMA, Environment, Result
+from portal.domain.cel import POLICY_SCHEMAS, Environment, Result
 from portal.domain.decision import BudgetState, HeldLine, Inputs, RequestFacts
 from portal.domain.governance import decide
 from portal.domain.pricing import parse_prices
@@ -73,7 +73,7 @@ def _inputs(bundle: Bundle, spec: dict[str, object]) -> Inputs:
 
 def _bare(count: int, spec: dict[str, object]) -> Callable[[], object]:
     """As many evaluations of the same expression, of values that are bound already."""
-    schemas = {"request": REQUEST_SCHEMA, "usage": USAGE_SCHEMA, "cost": COST_SCHEMA}
+    schemas = POLICY_SCHEMAS
     environment = Environment({**schemas, "spec": shipped("modeldeployments").spec_schema})
     facts = {"kind": "Create", "requester": "ada", "groups": ["search"], "team": "search", "environment": "prod"}
     bound = environment.bind(

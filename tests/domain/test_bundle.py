@@ -41,7 +41,7 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"guardrails": [guardrail(when="spec.replicas.max > 2")]},
         "/spec/guardrails/0/when",
-        "only request, usage and cost are known",
+        "only request, usage, takes and cost are known",
         "spec in a rule for every offering",
     ),
     (

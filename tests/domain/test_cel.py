@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.domain.cel import COST_SCHEMA, REQUEST_SCHEMA, USAGE_SCHEMA, CelError, Environment, Result
+from portal.domain.cel import POLICY_SCHEMAS, CelError, Environment, Result
 from portal.domain.cel_limits import MAX_LENGTH
 
 SPEC: Mapping[str, Any] = {
@@ -56,12 +56,13 @@ REQUEST = {
     "labels": {"tier": "dev"},
     "reason": "a demo",
 }
-VARIABLES = {"spec": SPEC, "request": REQUEST_SCHEMA, "usage": USAGE_SCHEMA, "cost": COST_SCHEMA}
+VARIABLES = {"spec": SPEC, **POLICY_SCHEMAS}
 VALUES = {
     "spec": VALUE,
     "request": REQUEST,
     "usage": {"gpu.l4": {"before": 1, "after": 7, "limit": 8}, "gpu.free": {"before": 0, "after": 1, "limit": None}},
-    "cost": {"before": 100, "after": 350, "delta": 250},
+    "takes": {"gpu.l4": {"before": 0, "after": 1}},
+    "cost": {"before": 100, "after": 350, "delta": 250, "monthly": 250},
 }
 ENVIRONMENT = Environment(VARIABLES)
 BINDINGS = ENVIRONMENT.bind(VALUES)

@@ -121,6 +121,8 @@ def test_the_budget_counts_the_difference() -> None:
         ("cost.before == 58400 && cost.after == 116800", True, "the team's run rate with this instance's in it"),
         ('usage["gpu.l4"].after - usage["gpu.l4"].before == 1', True, "the difference"),
         ('request.kind == "Change" && spec.replicas.max > old.replicas.max', True, "the old spec is there"),
+        ('takes["gpu.l4"].before == 1 && takes["gpu.l4"].after == 2', True, "the instance alone"),
+        ("cost.monthly == 116800", True, "what it costs in all"),
         ("spec.model == old.model && spec.regions == old.regions", True, "objects and lists are compared as a whole"),
         ("spec.model != old.model", False, "nothing changed there"),
     ],

@@ -30,7 +30,7 @@ def change_everything() -> None:
     """Another bundle, other prices, other ceilings: all of these requests would be decided otherwise today."""
     bundle = (POLICIES / "default.yaml").read_text()
     bundle = bundle.replace('request.environment == "prod"', "size(request.team) > 0").replace("quorum: 2", "quorum: 1")
-    loading.load_bundle(bundle.replace("cost.delta > 1000000", "cost.delta > 1"), system="tests")
+    loading.load_bundle(bundle.replace("cost.monthly > 1000000", "cost.delta > 1"), system="tests")
     loading.load_prices((POLICIES / "sample-prices.csv").read_text().replace("0.80", "8.00"), "USD", system="tests")
     holding.set_quota(Team.objects.get(slug="search"), "gpu.l4", 4_000)
     holding.set_quota(Team.objects.get(slug="ads"), "gpu.l4", 8)
