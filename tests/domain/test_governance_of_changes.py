@@ -12,7 +12,7 @@ from portal.domain.bundle import Bundle
 from portal.domain.decision import BudgetState, Decision, HeldLine, from_json, to_json
 from portal.domain.governance import decide
 from tests.domain.policies import bundle_of, default_bundle, guardrail, shipped
-from tests.domain.test_governance import L4, budget, codes, inputs
+from tests.domain.test_governance import L4, QDRANT, budget, codes, inputs
 
 MODELS = ["modeldeployments"]
 
@@ -90,6 +90,31 @@ def test_a_change_is_judged_by_what_it_changes(
     assert codes(found, "deny") + codes(found, "approve") == asked, reason
     lines = [(line.before, line.after) for line in found.usage if line.dimension == "gpu.l4"]
     assert lines == ([usage] if usage != (0, 0) else []), reason
+
+
+SLICES: list[tuple[int, int, list[str], str]] = [
+    (1_000_000, 7_000_000, [], "61 GiB are within what is approved at once"),
+    (7_000_000, 8_000_000, ["large-database"], "a slice of 8 GiB that crosses the line is asked about"),
+    (8_000_000, 9_000_000, ["large-database"], "and so is each slice after it"),
+    (9_000_000, 8_000_000, [], "less is not, though it is more than 64"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "asked", "reason"), SLICES)
+def test_a_database_does_not_grow_past_the_line_in_slices(
+    before: int, after: int, asked: list[str], reason: str
+) -> None:
+    old, new = ({**QDRANT, "vectors": count} for count in (before, after))
+    own = shipped("vectordatabases").measure(old)["vectordb.memory_gib"]
+    facts = inputs(
+        spec=new,
+        kind="Change",
+        offering="vectordatabases",
+        old=shipped("vectordatabases").with_defaults(old),
+        held=(HeldLine("search", "vectordb.memory_gib", 0, 512, own),),
+    )
+    found = decide(facts, shipped("vectordatabases"), default_bundle())
+    assert codes(found, "approve") == asked, reason
 
 
 def test_another_class_gives_one_dimension_back_and_takes_another() -> None:
