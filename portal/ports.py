@@ -153,6 +153,25 @@ class ClaimEvent:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryPerson:
+    """A person as the directory has them. `person_id` stays with the person where a name may go to another; `groups`
+    are references of all groups they are in, those above included."""
+
+    ref: str
+    person_id: str
+    name: str
+    email: str
+    groups: tuple[str, ...]
+
+
+class Directory(Protocol):
+    """Who people are and which groups they are in."""
+
+    def person(self, ref: str) -> DirectoryPerson | None:
+        """The person of a reference (user:default/ada); None: there is nobody. Complete, or RetryableError."""
+
+
 class Deliver(Protocol):
     """The writing half of a control plane. Every call has a timeout and raises only PortError."""
 

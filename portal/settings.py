@@ -63,6 +63,41 @@ VARIABLES = (
         "localhost,127.0.0.1,[::1]",
         "Host names that are answered; PUBLIC_URL's always is",
     ),
+    Variable(
+        "BACKSTAGE_URL",
+        kind.address(("https", "http"), "https://backstage.example.org"),
+        None,
+        "Backstage's backend.baseUrl. Its users and plugins may then come in with Backstage's own tokens",
+    ),
+    Variable(
+        "BACKSTAGE_APP_URL",
+        kind.address(("https", "http"), "https://backstage.example.org"),
+        None,
+        "Where people open Backstage, for links to its templates. Not set: BACKSTAGE_URL",
+    ),
+    Variable(
+        "BACKSTAGE_TOKEN",
+        kind.text(16),
+        None,
+        "A static token of Backstage's backend.auth.externalAccess: reads people and groups, sends notifications",
+        secret=True,
+    ),
+    Variable(
+        "BACKSTAGE_PLUGINS", kind.words(), "scaffolder", "Backstage plugins whose tokens may act for the user in them"
+    ),
+    Variable(
+        "BACKSTAGE_PERSON_ID",
+        kind.text(),
+        None,
+        "An annotation of User entities that never goes from one person to another. Not set: metadata.uid",
+    ),
+    Variable("DIRECTORY_TTL_SECONDS", kind.seconds(1, 86400), "300", "So long a person's groups are not read again"),
+    Variable(
+        "DIRECTORY_STALE_SECONDS",
+        kind.seconds(1, 604800),
+        "3600",
+        "So long they go on as they were last read while Backstage does not answer; then their rights lapse",
+    ),
     Variable("DEBUG", kind.switch(), "false", "Django's debug pages. Never where others can reach it"),
     Variable("PORTAL_DEMO", kind.switch(), "false", "The demo's sign-ins, whose passwords are on the screen"),
     Variable("HTTP_BIND", kind.text(), "127.0.0.1", "The interface that `manage.py serve` listens on"),
@@ -172,6 +207,15 @@ STUCK_AFTER_SECONDS: int = _given["STUCK_AFTER_SECONDS"]
 EMBEDDED_FAULTS: dict[str, str] = _given["EMBEDDED_FAULTS"] or {}  # name -> "fail", "hang" or "keep"
 SIMULATOR_DELAY: float = _given["SIMULATOR_DELAY"]
 REQUEST_BODY_LIMIT: int = _given["REQUEST_BODY_LIMIT"]
+
+# --- Backstage --------------------------------------------------------------------------------------------------------
+BACKSTAGE_URL: str = (_given["BACKSTAGE_URL"] or "").rstrip("/")  # "": there is none
+BACKSTAGE_APP_URL: str = (_given["BACKSTAGE_APP_URL"] or BACKSTAGE_URL).rstrip("/")
+BACKSTAGE_TOKEN: str = _given["BACKSTAGE_TOKEN"] or ""
+BACKSTAGE_PLUGINS: list[str] = _given["BACKSTAGE_PLUGINS"]
+BACKSTAGE_PERSON_ID: str = _given["BACKSTAGE_PERSON_ID"] or ""
+DIRECTORY_TTL_SECONDS: float = _given["DIRECTORY_TTL_SECONDS"]
+DIRECTORY_STALE_SECONDS: float = _given["DIRECTORY_STALE_SECONDS"]
 
 # --- Django -----------------------------------------------------------------------------------------------------------
 DEBUG: bool = _given["DEBUG"]

@@ -10,7 +10,10 @@ from rest_framework.response import Response
 from portal.api import filters
 from portal.api.door import Door
 from portal.api.schemas import root as described
+from portal.models import Membership
+from portal.services import identities
 
+ME = "me"
 LISTS = (
     "requests",
     "instances",
@@ -44,6 +47,27 @@ class Root(Door):
                     "groups": self.actor.groups(),
                     "scopes": sorted(scopes) if scopes is not None else None,
                 },
-                "links": {name: f"{settings.PUBLIC_URL}/api/v1/{name}/" for name in LISTS},
+                "links": {name: f"{settings.PUBLIC_URL}/api/v1/{name}/" for name in (ME, *LISTS)},
+            }
+        )
+
+
+class Me(Door):
+    """Who is asking, whatever token they came with."""
+
+    reading = ""  # a service learns its own name too
+
+    @extend_schema(**described.ME)
+    def get(self, request: HttpRequest) -> Response:
+        filters.read(request, ())
+        actor = self.actor
+        rows = Membership.objects.filter(user=actor.user).order_by("team__slug").values("team__slug", "role")
+        return Response(
+            {
+                "username": actor.user.username,
+                "ref": identities.ref_of(actor.user),
+                "teams": [{"slug": row["team__slug"], "role": row["role"]} for row in rows],
+                "groups": actor.groups(),
+                "scopes": sorted(actor.scopes) if actor.scopes is not None else None,
             }
         )

@@ -6,10 +6,11 @@ from django.urls import include, path, re_path
 
 from portal.api import audit, catalog, documentation, drift, fleet, governed, instances, offerings, requests, revisions
 from portal.api.door import NothingHere
-from portal.api.root import Root
+from portal.api.root import Me, Root
 
 V1 = [
     path("", Root.as_view(), name="root"),
+    path("me/", Me.as_view(), name="me"),
     path("requests/", requests.RequestList.as_view(), name="requests"),
     path("requests/preview/", requests.RequestPreview.as_view(), name="request-preview"),
     path("requests/<uuid:request_id>/", requests.RequestDetail.as_view(), name="request"),

@@ -2,6 +2,7 @@
 
 from portal.models import embedded  # its tables are known to Django; nothing else here uses them
 from portal.models.documents import ActiveDocument, Document, Price
+from portal.models.identities import Identity
 from portal.models.journal import AuditEvent, FeedEntity, FeedHead, OutboxRow
 from portal.models.ledger import Budget, Commitment, Quota, Reservation
 from portal.models.people import ApiToken, Membership, Team
@@ -23,6 +24,7 @@ __all__ = [
     "Environment",
     "FeedEntity",
     "FeedHead",
+    "Identity",
     "Instance",
     "Membership",
     "OutboxRow",

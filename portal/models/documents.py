@@ -1,4 +1,4 @@
-"""MEMORY of what governs: offerings, policy bundles and price lists, stored by digest and never changed.
+"""MEMORY of what governs (offerings, policy bundles, prices, directory rules), by digest and never changed.
 
 An Instance and a Decision name a digest, so that an edited or retired file never breaks what lives (README, Decisions).
 Not in charge of: reading files (services.loading) or meaning (domain).
@@ -16,6 +16,7 @@ class Document(models.Model):
         OFFERING = "offering"
         BUNDLE = "bundle"
         PRICES = "prices"
+        DIRECTORY = "directory"
 
     digest = models.CharField(max_length=64, primary_key=True)
     kind = models.CharField(max_length=10, choices=Kind.choices)

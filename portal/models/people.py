@@ -49,6 +49,7 @@ class Membership(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices)
+    from_directory = models.BooleanField(default=False)  # given by the directory, which alone takes it away again
 
     class Meta:
         ordering = ["id"]

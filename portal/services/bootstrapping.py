@@ -16,10 +16,12 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from portal.domain import strict_yaml
-from portal.models import Budget, Environment, Membership, Quota, Team
+from portal.domain.directory_rules import is_user_ref
+from portal.models import Budget, Environment, Identity, Membership, Quota, Team
 from portal.rendering.names import NamingError, check_namespace_rule
 from portal.services import holding, journal, loading
 from portal.services.errors import ServiceError
+from portal.services.identities import BACKSTAGE
 from portal.services.locks import team_chain
 
 SYSTEM = "bootstrap"
@@ -45,6 +47,7 @@ SCHEMA = {
             firstName={"type": "string"},
             lastName={"type": "string"},
             superuser={"type": "boolean"},
+            backstage={"type": "string", "maxLength": 255},
         ),
         "teams": _rows(
             ["slug", "title"],
@@ -78,6 +81,7 @@ SCHEMA = {
         ),
         "bundle": {"type": "string"},
         "prices": {"type": "string"},
+        "directory": {"type": "string"},
     },
 }
 _validator = jsonschema_rs.validator_for(SCHEMA)
@@ -125,6 +129,8 @@ def _load(content: dict[str, Any], folder: Path, offerings: list[Path]) -> list[
     notes += [f"offering {name} loaded" for name in changed]
     bundle = loading.load_bundle(_text(content, "bundle", folder), system=SYSTEM)
     review = loading.load_prices(_text(content, "prices", folder), bundle.currency, system=SYSTEM)
+    if "directory" in content:
+        loading.load_directory(_text(content, "directory", folder), system=SYSTEM)
     return [*notes, *[f"needs review, never free: {line}" for line in review]]
 
 
@@ -153,7 +159,21 @@ def _user(row: dict[str, Any]) -> User:
         user.set_unusable_password()
         user.save(update_fields=["password"])
         journal.record("person.create", system=SYSTEM, data={"user": user.username})
+    if "backstage" in row:
+        _identity(user, row["backstage"])
     return user
+
+
+def _identity(user: User, ref: str) -> None:
+    """Who signs in to Backstage by this name is this person: said here, and never guessed from equal names."""
+    where = f"/users/{user.username}/backstage"
+    if not is_user_ref(ref):
+        raise ServiceError("bootstrap-wrong", f"{where}: '{ref}' is no reference such as user:default/ada")
+    found, created = Identity.objects.get_or_create(issuer=BACKSTAGE, ref=ref, ended_at=None, defaults={"user": user})
+    if found.user != user:
+        raise ServiceError("bootstrap-wrong", f"{where}: {ref} is {found.user.username} already")
+    if created:
+        journal.record("identity.link", system=SYSTEM, data={"user": user.username, "ref": ref})
 
 
 def _team(row: dict[str, Any], users: dict[str, User]) -> None:

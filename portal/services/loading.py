@@ -18,9 +18,11 @@ from django.db import transaction
 from portal.domain.bundle import Bundle, BundleError, check_groups, parse_bundle
 from portal.domain.decision import PriceRow
 from portal.domain.decision import digest as digest_of
+from portal.domain.directory_rules import FILE as DIRECTORY
+from portal.domain.directory_rules import NONE, Rules, RulesError, parse_rules
 from portal.domain.offerings import Offering, OfferingError, parse_offering
 from portal.domain.pricing import parse_prices
-from portal.models import ActiveDocument, Document, Price
+from portal.models import ActiveDocument, Document, Price, Team
 from portal.services import journal
 from portal.services.errors import NotFound, ServiceError
 
@@ -70,8 +72,10 @@ def load_offerings(roots: Sequence[Path], *, system: str) -> list[str]:
     return changed
 
 
-def load_all(roots: Sequence[Path], bundle: Path | None, prices: Path | None, *, system: str) -> list[str]:
-    """Take in changed offerings, and a bundle and a price list if given, all or nothing. Returns notes.
+def load_all(
+    roots: Sequence[Path], bundle: Path | None, prices: Path | None, directory: Path | None = None, *, system: str
+) -> list[str]:
+    """Take in changed offerings, and a bundle, prices and directory rules if given, all or nothing. Returns notes.
 
     The active bundle must fit the offerings that are active then: a policy about a field that is gone could not decide.
     """
@@ -91,6 +95,9 @@ def load_all(roots: Sequence[Path], bundle: Path | None, prices: Path | None, *,
                     raise ServiceError("no-bundle", "A price list needs a policy bundle: its currency is the bundle's.")
                 review = load_prices(prices.read_text(encoding="utf-8"), currency, system=system)
                 notes += [f"price list {prices}: active", *[f"needs review, never free: {line}" for line in review]]
+            if directory is not None:
+                load_directory(directory.read_text(encoding="utf-8"), system=system)
+                notes.append(f"directory rules {directory}: active")
             return notes
     except (OSError, UnicodeDecodeError) as error:
         raise ServiceError("unreadable", str(error)) from None
@@ -137,6 +144,38 @@ def load_prices(text: str, currency: str, *, system: str) -> list[str]:
                     for row in prices.rows
                 )
     return [f"{row.sku} {row.region}: {row.problem}" for row in prices.rows if row.problem]
+
+
+def load_directory(text: str, *, system: str) -> Rules:
+    """Store and activate what the directory's groups mean. It holds for each person when they are next looked up."""
+    try:
+        rules = parse_rules(text)
+    except RulesError as error:
+        raise ServiceError("directory-wrong", str(error)) from None
+    teams = set(Team.objects.values_list("slug", flat=True))
+    groups = set(Group.objects.values_list("name", flat=True))
+    wrong = [f"{rule.group}: there is no team '{rule.team}'" for rule in rules.rules if rule.team not in {"", *teams}]
+    wrong += [
+        f"{rule.group}: there is no approver group '{rule.approvers}'"
+        for rule in rules.rules
+        if rule.approvers not in {"", *groups}
+    ]
+    if wrong:
+        raise ServiceError("directory-wrong", "\n".join(wrong))
+    with transaction.atomic():
+        _activate(Document.Kind.DIRECTORY, DEFAULT, rules.digest, {DIRECTORY: text}, system)
+    return rules
+
+
+def directory_rules() -> Rules:
+    """The active rules; none give nobody anything."""
+    found = ActiveDocument.objects.filter(kind=Document.Kind.DIRECTORY, name=DEFAULT).first()
+    return _directory_rules(found.document_id) if found else NONE
+
+
+@lru_cache(maxsize=8)
+def _directory_rules(digest: str) -> Rules:
+    return parse_rules(stored_texts(Document.Kind.DIRECTORY, digest)[DIRECTORY])
 
 
 def active_documents(kind: Document.Kind) -> list[ActiveDocument]:

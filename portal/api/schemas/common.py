@@ -13,7 +13,7 @@ from portal.domain.draft import SLUG
 
 Shape = type[serializers.Serializer[Any]]
 ERROR_TYPES = ("application/problem+json", "application/json")
-EVERYWHERE = (400, 401, 403, 406)
+EVERYWHERE = (400, 401, 403, 406, 503)
 URL = "https://portal.example.org/api/v1"
 OF_EVERY = {
     400: "Something in the request is wrong: `errors` names each field and what it may be.",

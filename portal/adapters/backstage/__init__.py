@@ -1,0 +1,31 @@
+"""The wires to Backstage: whose token it is, who people are.
+
+In charge of: making each of them once per process, from the settings. Not in charge of: what a person may do (services).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from django.conf import settings
+
+from portal.adapters.backstage.directory import BackstageDirectory
+from portal.adapters.backstage.tokens import Tokens
+
+
+@lru_cache(maxsize=4)
+def _tokens(url: str, plugins: tuple[str, ...]) -> Tokens:
+    return Tokens(url, frozenset(plugins))
+
+
+def tokens() -> Tokens | None:
+    """What knows Backstage's tokens; None where there is no Backstage."""
+    return _tokens(settings.BACKSTAGE_URL, tuple(settings.BACKSTAGE_PLUGINS)) if settings.BACKSTAGE_URL else None
+
+
+def directory() -> BackstageDirectory:
+    """Backstage's catalog, asked for people and groups."""
+    return BackstageDirectory(settings.BACKSTAGE_URL, settings.BACKSTAGE_TOKEN, settings.BACKSTAGE_PERSON_ID)
+
+
+__all__ = ["directory", "tokens"]
