@@ -24,7 +24,10 @@ log = structlog.get_logger()
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer prt_…`, or a token of Backstage's. A header that is there and no good is refused, whatever else is sent along."""
+    """`Authorization: Bearer prt_…`, or a token of Backstage's.
+
+    A header that is there and no good is refused, whatever else is sent along.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, Actor] | None:
         header = request.headers.get("Authorization")

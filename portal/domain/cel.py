@@ -61,7 +61,7 @@ TAKES_SCHEMA: Mapping[str, Any] = {
         "properties": {"before": {"type": "integer"}, "after": {"type": "integer"}},
     },
 }
-"""`takes`: dimension -> {before, after} of this instance alone, so that a rule can judge its size and not only a step."""
+"""`takes`: dimension -> {before, after} of this instance alone: a rule can judge its size and not only a step."""
 
 COST_SCHEMA: Mapping[str, Any] = {
     "type": "object",

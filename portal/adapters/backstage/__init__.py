@@ -1,6 +1,6 @@
 """The wires to Backstage: whose token it is, who people are.
 
-In charge of: making each of them once per process, from the settings. Not in charge of: what a person may do (services).
+In charge of: making each of them from the settings. Not in charge of: what a person may do (services).
 """
 
 from __future__ import annotations
