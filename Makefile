@@ -30,6 +30,7 @@ backstage: $(EMBEDDED)
 # beside them. Needs Go 1.26; builds once, for a quarter of an hour.
 test: check
 	$(BIN)/python manage.py crossplane --build-only
+	$(BIN)/python manage.py backstage --install-only
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 # Of these only those on a real Crossplane and two workload clusters.

@@ -1,5 +1,6 @@
 // A Backstage backend for this machine only. In charge of: which plugins run together.
 // Not in charge of: where it listens and what it is wired to (app-config.yaml and portal/running/backstage/).
+import { createRequire } from 'node:module';
 import { createBackend } from '@backstage/backend-defaults';
 
 const backend = createBackend();
@@ -19,7 +20,7 @@ backend.add(import('@backstage/plugin-notifications-backend'));
 
 // The project's own: catalog provider, status processor, scaffolder actions. Its folder is beside this file.
 if (process.env.BACKSTAGE_WITHOUT_MODULE !== 'true') {
-  backend.add(import('./backend-module/dist/index.js'));
+  backend.add(import(createRequire(import.meta.url).resolve('./backend-module')));
 }
 
 // A plugin that does not come up must end the process: what is left of the others would keep it alive.
