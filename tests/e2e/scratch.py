@@ -72,7 +72,8 @@ def files(folder: Path) -> tuple[Path, Path]:
     prices += "\nscratch.gib,month,1.00,USD,*,2026-01-01,a price of these tests,2026-01-01\n"
     (folder / "bundle.yaml").write_text((DEMO / sample["bundle"]).read_text())
     (folder / "prices.csv").write_text(prices)
-    (folder / "sample.yaml").write_text(yaml.safe_dump({**sample, "bundle": "bundle.yaml", "prices": "prices.csv"}))
+    own = {"bundle": "bundle.yaml", "prices": "prices.csv", "directory": str(DEMO / sample["directory"])}
+    (folder / "sample.yaml").write_text(yaml.safe_dump({**sample, **own}))
     return folder / "offerings", folder / "sample.yaml"
 
 

@@ -72,7 +72,8 @@ def bootstrap_file(short_folder: Path) -> Path:
     prices += "\nnotebook.cpu,month,7.50,USD,*,2026-01-01,a price of this test,2026-01-01\n"
     (folder / "bundle.yaml").write_text(yaml.safe_dump(bundle))
     (folder / "prices.csv").write_text(prices)
-    (folder / "sample.yaml").write_text(yaml.safe_dump({**sample, "bundle": "bundle.yaml", "prices": "prices.csv"}))
+    own = {"bundle": "bundle.yaml", "prices": "prices.csv", "directory": str(SAMPLE.parent / sample["directory"])}
+    (folder / "sample.yaml").write_text(yaml.safe_dump({**sample, **own}))
     return folder / "sample.yaml"
 
 
