@@ -96,7 +96,7 @@ def sample_with(folder: Path, **edited: str) -> Path:
         (folder / name).write_text(content)
         text, count = re.subn(rf"^{name}: .*$", f"{name}: {name}", text, flags=re.MULTILINE)
         assert count == 1
-    for name in {"bundle", "prices"} - set(edited):
+    for name in {"bundle", "prices", "directory"} - set(edited):
         text = text.replace(f"{name}: ..", f"{name}: {DEMO / '..'}")
     (folder / "sample.yaml").write_text(text)
     return folder / "sample.yaml"
