@@ -163,7 +163,6 @@ def test_what_the_mirror_costs(front: Front, clusters: Clusters, size: Size) -> 
         "memory MB",
     )
     show("A mirror of its own, started anew", header, rows)
-    front.rows("DELETE FROM portal_instance WHERE name LIKE 'mirrored-%%' AND name <> 'mirrored-0' RETURNING id")
     remove(clusters, "mirrored")
 
 
