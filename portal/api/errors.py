@@ -21,7 +21,7 @@ from rest_framework.response import Response
 
 from portal.domain.schema import Problem
 from portal.services.errors import Conflict, Forbidden, InvalidInput, NotFound, ServiceError, Unavailable
-from portal.services.publishing import CursorExpired
+from portal.services.feed import CursorExpired
 
 logger = logging.getLogger("portal.api")
 

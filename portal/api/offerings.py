@@ -49,6 +49,7 @@ def _offering(offering: Offering) -> dict[str, Any]:
             "kind": offering.catalog.kind,
             "type": offering.catalog.type,
             "lifecycle": offering.catalog.lifecycle,
+            "api": offering.catalog.api,
         },
         "deprecation": {"message": deprecation.message, "after": deprecation.after.isoformat()}
         if deprecation

@@ -50,6 +50,8 @@ _SHAPE: dict[str, Any] = {
                         "kind": {"type": "string", "enum": ["Component", "Resource"]},
                         "type": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 63},
                         "lifecycle": {**_TEXT, "maxLength": 63, "default": "production"},
+                        # what `endpoint.url` speaks; it is shown as an API beside the Component
+                        "api": {"type": "string", "enum": ["openai"], "nullable": True},
                     },
                 },
                 "naming": {
@@ -104,11 +106,13 @@ _SHAPE: dict[str, Any] = {
 
 
 class CatalogShape(msgspec.Struct, frozen=True):
-    """How instances are shown in the Backstage catalog: entity kind, spec.type and spec.lifecycle."""
+    """How instances are shown in the Backstage catalog: entity kind, spec.type and spec.lifecycle. `api`: what the
+    address `endpoint.url` speaks; None: no API is shown."""
 
     kind: Literal["Component", "Resource"]
     type: str
     lifecycle: str
+    api: Literal["openai"] | None = None
 
 
 class Naming(msgspec.Struct, frozen=True):
@@ -161,6 +165,7 @@ def parse_governance(
         return None, found
     found += [FileProblem(FILE, path, reason) for path, reason in _endpoint_problems(file["spec"], definition)]
     found += [FileProblem(FILE, path, reason) for path, reason in _suspend_problems(file["spec"], definition)]
+    found += [FileProblem(FILE, path, reason) for path, reason in _api_problems(file["spec"])]
     governance, faults = _compiled(file["spec"], definition)
     return governance, found + [FileProblem(FILE, path, reason) for path, reason in faults]
 
@@ -185,6 +190,17 @@ def _endpoint_problems(spec: Mapping[str, Any], definition: Definition) -> Itera
         steps = [step.replace("~1", "/").replace("~0", "~") for step in where.split("/")[2:]]
         if structural.find(definition.status_schema, steps) is None:
             yield pointer("spec", "endpoint", name), f"{where} is not in the status schema of {definition.kind}"
+
+
+def _api_problems(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """An API needs an address, and a Component that provides it: Backstage's Resources provide none."""
+    api, where = spec["catalog"].get("api"), pointer("spec", "catalog", "api")
+    if not api:
+        return
+    if spec["catalog"]["kind"] != "Component":
+        yield where, f"{api} can't be provided by a {spec['catalog']['kind']}: make it a Component or leave api out"
+    if "url" not in spec["endpoint"]:
+        yield where, f"{api} has no address: name it as `url` in spec.endpoint"
 
 
 def _suspend_field(spec: Mapping[str, Any]) -> str | None:

@@ -6,10 +6,13 @@ the same for decisions, votes and documents).
 
 from __future__ import annotations
 
+import uuid
+
 from django.contrib.auth.models import User
 from django.db import models
 
 from portal.models.people import Team
+from portal.models.places import Environment
 from portal.models.requests import Instance, Request
 
 
@@ -70,19 +73,41 @@ class FeedHead(models.Model):
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     sequence = models.BigIntegerField(default=0)
     oldest = models.BigIntegerField(default=0)  # changes up to here were forgotten: an older cursor must start anew
+    feed = models.UUIDField(default=uuid.uuid4)  # this database's: a cursor of another one is none here
 
 
 class FeedEntity(models.Model):
-    """The catalog entity of an Instance as last published; `entity` null says that it was removed."""
+    """A catalog entity as last published; `entity` null says that it was removed. Its ref stays with what it is about,
+    until that is gone and another thing of the same name comes."""
+
+    class Part(models.TextChoices):
+        """What of an instance it is; `system` is shared by all of a team in an environment, and is of these two."""
+
+        MAIN = "main"
+        API = "api"
+        SYSTEM = "system"
 
     ref = models.CharField(max_length=255, unique=True)
-    instance = models.ForeignKey(Instance, on_delete=models.PROTECT, related_name="feed_entities")
+    part = models.CharField(max_length=10, choices=Part.choices, default="main", db_default="main")
+    instance = models.ForeignKey(Instance, null=True, on_delete=models.PROTECT, related_name="feed_entities")
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="+")
+    environment = models.ForeignKey(Environment, null=True, on_delete=models.PROTECT, related_name="+")
     entity = models.JSONField(null=True)
     sequence = models.BigIntegerField(unique=True)
     published_at = models.DateTimeField()
 
     class Meta:
         ordering = ["sequence"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(part="system", instance__isnull=True, team__isnull=False, environment__isnull=False)
+                | models.Q(part__in=["main", "api"], instance__isnull=False),
+                name="feed_entity_is_of_something",
+            ),
+            models.UniqueConstraint(
+                fields=["team", "environment"], condition=models.Q(part="system"), name="one_system_per_team_and_place"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.ref

@@ -17,6 +17,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from portal.domain import strict_yaml
+from portal.rendering.entity_crossplane import EXCLUDE
 from portal.rendering.names import ANNOTATION_PREFIX, label_value
 
 Style = Literal["v2", "v1"]
@@ -25,7 +26,6 @@ MANAGED_BY = ANNOTATION_PREFIX + "managed-by"
 INSTANCE = ANNOTATION_PREFIX + "instance"
 # Of an object that was there before the portal knew it: its uid. A control plane's adapter takes over that one alone.
 ADOPTED_UID = ANNOTATION_PREFIX + "adopted-uid"
-
 MAX_DEPTH = 100  # of a spec; deeper ones are refused at the door already
 
 # What the core itself keeps in a claim. v2: one object. v1: CompositeResourceClaimSpecProps in Crossplane's
@@ -106,7 +106,7 @@ def render_claim(facts: ClaimFacts) -> dict[str, Any]:
             "name": facts.name,
             "namespace": facts.namespace,
             "labels": _prefixed(_labels(facts)),
-            "annotations": _prefixed(_annotations(facts)),
+            "annotations": {**_prefixed(_annotations(facts)), EXCLUDE: "true"},  # the portal has an entry for it
         },
         "spec": spec,
     }

@@ -161,18 +161,27 @@ def claim_name(name: str, namespace_name: str, max_length: int, derived: tuple[s
     return name
 
 
-def entity_name(team: str, environment: str, name: str, offering: str) -> str:
+def entity_name(team: str, environment: str, name: str, offering: str, *, apart: str = "") -> str:
     """The catalog entity's name: `name.team.environment.offering`, in 63 characters, else cut and hashed.
 
     Backstage compares names without regard to case, and kinds of different offerings may be the same there: so
     `offering` is the offering's name (its plural, unique and lower-case). Pass what the instance was created with: an
-    entity's name stays for life. Takes any text and never fails: one odd row must not break the feed.
+    entity's name stays for life. `apart` is something of its own (its id) where another one, renamed since, still has
+    the name. Takes any text and never fails: one odd row must not break the feed.
     """
-    parts = (name, team, environment, offering)
+    return _dotted((name, team, environment, offering), apart)
+
+
+def system_name(team: str, environment: str, *, apart: str = "") -> str:
+    """The name of the System of a team in an environment: `team.environment`. All else as for `entity_name`."""
+    return _dotted((team, environment), apart)
+
+
+def _dotted(parts: tuple[str, ...], apart: str) -> str:
     plain = ".".join(parts)
-    if len(plain) <= MAX_LABEL and all(map(is_label, parts)) and not _LOOKS_HASHED.search(offering):
+    if not apart and len(plain) <= MAX_LABEL and all(map(is_label, parts)) and not _LOOKS_HASHED.search(parts[-1]):
         return plain
-    return _with_hash(".".join(_readable(part) for part in parts), MAX_LABEL, *parts)
+    return _with_hash(".".join(_readable(part) for part in parts), MAX_LABEL, *parts, *([apart] if apart else []))
 
 
 def label_value(text: str) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+from portal.running import ending
+
 HEAD = 10.0  # seconds until a request's line and headers have to be there
 BODY = 60.0  # seconds from then on, until the body has to be
 LINGER = 2.0  # seconds for a client to take the end of an answer, as in gunicorn
@@ -24,6 +26,11 @@ class BoundedThreads(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.reading: dict[Any, float] = {}  # connection in a thread -> until when it is listened to
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """A signal to end: whoever waits for something is answered now."""
+        ending.begin()
+        super().handle_exit(sig, frame)
 
     def handle(self, conn: Any) -> Any:
         """In a thread: one request."""

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.domain.lifecycle import RequestState, Verb
 from portal.models import OutboxRow, Request
-from portal.services import approving, durations, locks, publishing, transitions
+from portal.services import approving, durations, feed, locks, transitions
 
 KEEP_DONE = dt.timedelta(days=7)
 KEEP_REMOVED = dt.timedelta(days=30)
@@ -36,6 +36,6 @@ def expire_overdue(limit: int = 200) -> int:
 def tidy() -> None:
     """Forget what nobody can ask for any more."""
     now = timezone.now()
-    publishing.forget_removed(now - KEEP_REMOVED)
+    feed.forget_removed(now - KEEP_REMOVED)
     durations.forget_old()
     OutboxRow.objects.filter(done_at__lt=now - KEEP_DONE).exclude(outcome="failed").delete()

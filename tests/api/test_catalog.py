@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from portal.models import FeedEntity, FeedHead, OutboxRow, Quota
-from portal.services import observing, publishing
+from portal.rendering.entity import entity_ref
+from portal.services import feed as feed_service
+from portal.services import observing
 from tests.api.calls import Caller
 from tests.api.conftest import As
 from tests.api.test_lists import encoded
@@ -33,8 +36,8 @@ def all_entities(feed: Caller, limit: int = 200) -> tuple[list[dict[str, Any]], 
     return found, cursor
 
 
-def names(entities: list[dict[str, Any]]) -> list[str]:
-    return [entity["metadata"]["name"] for entity in entities]
+def names(entities: list[dict[str, Any]], kind: str = "Component") -> list[str]:
+    return [entity["metadata"]["name"] for entity in entities if entity["kind"] == kind]
 
 
 def test_an_empty_feed_is_complete(feed: Caller) -> None:
@@ -51,7 +54,8 @@ def test_pages_hold_everything_once(feed: Caller, limit: int) -> None:
         submit("ada", model_body(f"model-{number}"))
     work()
     found, _ = all_entities(feed, limit)
-    assert len(found) == len(set(names(found))) == 5
+    refs = [entity_ref(entity) for entity in found]
+    assert len(refs) == len(set(refs)) == 11, "five models with their APIs in one System"
 
 
 def test_changes_follow_a_snapshot(feed: Caller) -> None:
@@ -59,15 +63,14 @@ def test_changes_follow_a_snapshot(feed: Caller) -> None:
     _, cursor = all_entities(feed)
     ready("ada", model_body("two"))
     changes = feed.get("catalog/changes/", cursor=cursor).json
-    assert [entity["metadata"]["name"] for entity in changes["upserted"]] == [
-        name for name in names(changes["upserted"]) if "two" in name
-    ]
-    assert len(changes["upserted"]) == 1
+    new = [(entity["kind"], entity["metadata"]["name"]) for entity in changes["upserted"]]
+    assert new == [("API", "two.search.dev.modeldeployments"), ("Component", "two.search.dev.modeldeployments")]
     observing.observe_gone(first.pk)
     work()
     later = feed.get("catalog/changes/", cursor=changes["cursor"]).json
     assert later["upserted"] == []
-    assert later["removed"] == [FeedEntity.objects.get(instance=first).ref]
+    name = "default/one.search.dev.modeldeployments"
+    assert later["removed"] == [f"component:{name}", f"api:{name}"], "what is in the System is still shown"
     assert feed.get("catalog/changes/", cursor=later["cursor"]).json["removed"] == []
 
 
@@ -83,10 +86,9 @@ def test_a_change_between_two_pages_is_not_missed(feed: Caller) -> None:
         answer = feed.get(answer["next"]).json
         rest += answer["entities"]
     changes = feed.get("catalog/changes/", cursor=first["cursor"]).json
-    known = {name for name in names([*first["entities"], *rest, *changes["upserted"]])}
-    gone = {ref.rsplit("/", 1)[1] for ref in changes["removed"]}
+    known = {entity_ref(entity) for entity in [*first["entities"], *rest, *changes["upserted"]]}
     living = FeedEntity.objects.exclude(entity=None).values_list("ref", flat=True)
-    assert known - gone == {ref.rsplit("/", 1)[1] for ref in living}
+    assert known - set(changes["removed"]) == set(living)
 
 
 def test_many_changes_come_in_pages(feed: Caller) -> None:
@@ -99,24 +101,85 @@ def test_many_changes_come_in_pages(feed: Caller) -> None:
         answer = feed.get("catalog/changes/", cursor=cursor, limit=1).json
         seen += names(answer["upserted"])
         cursor, more = answer["cursor"], answer["more"]
-    assert len(seen) == 3
+    assert sorted(seen) == [f"{name}.search.dev.modeldeployments" for name in ("one", "three", "two")]
 
 
-UNKNOWN = [
+HERE = "HERE"
+ANOTHER = "3f0e5c1a-5d53-4c54-8a55-0a1c6b7f6f10"
+UNKNOWN: list[tuple[Any, str]] = [
     ("x", "no cursor at all"),
     ("a" * 5000, "far too long"),
-    (encoded(["changes", 10**6]), "of the future: another database"),
-    (encoded(["changes", -1]), "before everything"),
-    (encoded(["changes", 2**70]), "past every number"),
-    (encoded(["changes", "1"]), "a string"),
-    (encoded(["snapshot", 1, 1]), "of the other list"),
+    (["changes", HERE, 10**6], "of the future: the database was restored"),
+    (["changes", ANOTHER, 0], "of another database, although it has as many changes"),
+    (["changes", HERE, -1], "before everything"),
+    (["changes", HERE, 2**70], "past every number"),
+    (["changes", HERE, "1"], "a string"),
+    (["changes", 0], "as it was before feeds had names"),
+    (["changes", "x", 0], "no feed's name"),
+    (["changes", [], 0], "nor this"),
+    (["snapshot", HERE, 0, 0], "of the other list"),
+    ([], "nothing"),
 ]
 
 
-@pytest.mark.parametrize("cursor, reason", UNKNOWN)
-def test_a_cursor_that_can_t_be_gone_on_from(feed: Caller, cursor: str, reason: str) -> None:
-    answer = feed.get("catalog/changes/", cursor=cursor)
+def cursor_of(given: Any) -> str:
+    """The cursor as it is on the wire; HERE is this database's feed."""
+    if isinstance(given, str):
+        return given
+    here = str(FeedHead.objects.get().feed)
+    return encoded([here if part == HERE else part for part in given])
+
+
+@pytest.mark.parametrize("given, reason", UNKNOWN)
+@pytest.mark.parametrize("path", ["catalog/changes/", "catalog/changes/?wait=20"])
+def test_a_cursor_that_can_t_be_gone_on_from(feed: Caller, given: Any, reason: str, path: str) -> None:
+    answer = feed.get(path + ("&" if "?" in path else "?") + f"cursor={cursor_of(given)}")
     assert (answer.status, answer.code) == (410, "cursor-expired"), reason
+
+
+@pytest.mark.parametrize("given", [["snapshot", ANOTHER, 0, 0], ["changes", HERE, 0], ["snapshot", HERE, 0, 10**6]])
+def test_a_page_that_is_not_of_this_feed(feed: Caller, given: list[Any]) -> None:
+    assert feed.get("catalog/entities/", cursor=cursor_of(given)).status == 410
+
+
+WAITS = [
+    ("26", "longer than a proxy waits"),
+    ("-1", "negative"),
+    ("1.5", "not whole"),
+    ("x", "no number"),
+    ("", "nothing"),
+    ("٣", "a digit of another script"),
+]
+
+
+@pytest.mark.parametrize("wait, reason", WAITS)
+def test_a_wait_that_is_refused(feed: Caller, wait: str, reason: str) -> None:
+    answer = feed.get("catalog/changes/", cursor=cursor_of(["changes", HERE, 0]), wait=wait)
+    assert (answer.status, answer.json["errors"][0]["pointer"]) == (400, "/query/wait"), reason
+    assert "0 to 25" in answer.json["errors"][0]["message"]
+
+
+def test_nobody_waits_for_what_is_there(feed: Caller) -> None:
+    _, cursor = all_entities(feed)
+    ready("ada", model_body("one"))
+    began = time.monotonic()
+    changes = feed.get("catalog/changes/", cursor=cursor, wait=25).json
+    assert len(changes["upserted"]) == 3
+    assert time.monotonic() - began < 5
+
+
+def test_a_wait_without_changes_ends_empty(feed: Caller) -> None:
+    _, cursor = all_entities(feed)
+    began = time.monotonic()
+    changes = feed.get("catalog/changes/", cursor=cursor, wait=1).json
+    assert (changes["upserted"], changes["removed"], changes["cursor"]) == ([], [], cursor)
+    assert 0.9 < time.monotonic() - began < 5
+
+
+def test_answers_name_the_feed(feed: Caller) -> None:
+    here = str(FeedHead.objects.get().feed)
+    answer = feed.get("catalog/entities/").json
+    assert answer["feed"] == feed.get("catalog/changes/", cursor=answer["cursor"]).json["feed"] == here
 
 
 def test_a_cursor_that_is_too_old(feed: Caller) -> None:
@@ -124,7 +187,7 @@ def test_a_cursor_that_is_too_old(feed: Caller) -> None:
     made = ready("ada", model_body())
     observing.observe_gone(made.pk)
     work()
-    publishing.forget_removed(timezone.now())
+    feed_service.forget_removed(timezone.now())
     assert FeedHead.objects.get().oldest > 0
     answer = feed.get("catalog/changes/", cursor=cursor)
     assert (answer.status, answer.code) == (410, "cursor-expired")
@@ -135,8 +198,9 @@ def test_changes_need_a_cursor(feed: Caller) -> None:
     assert (answer.status, answer.json["errors"][0]["pointer"]) == (400, "/query/cursor")
 
 
-@pytest.mark.parametrize("path", ["catalog/entities/", "catalog/changes/?cursor=" + encoded(["changes", 0])])
+@pytest.mark.parametrize("path", ["catalog/entities/", "catalog/changes/?wait=20&cursor="])
 def test_a_feed_that_can_t_be_complete_is_an_error(feed: Caller, path: str) -> None:
+    path += cursor_of(["changes", HERE, 0]) if path.endswith("=") else ""
     submit("ada", model_body())
     work()
     assert feed.get(path).status == 200

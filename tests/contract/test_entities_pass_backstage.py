@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.rendering.entity import EntityFacts, entity_ref, render_entity
+from portal.rendering.entity_api import render_api
+from portal.rendering.entity_crossplane import ClaimAt
+from portal.rendering.entity_system import SystemFacts, render_system
 from tests.contract.backstage_policies import PACKAGE, refusals
 from tests.contract.claims import offering_named
 from tests.contract.goldens import FOLDER, assert_golden, golden_files
@@ -43,6 +46,12 @@ def facts(offering: str, **more: Any) -> EntityFacts:
         request_id="1c9b7f6e-33a1-4be7-8a54-1f8ad0b6a0d3",
         base_url="https://portal.example.org",
         tags=(files.title,),
+        api=files.catalog.api or "",
+        system="system:default/search.prod",
+        claim=ClaimAt(
+            files.api_version, files.kind, files.plural, "search-prod", "support", files.composition, cluster="prod"
+        ),
+        links=(("Change it", "https://backstage.example.org/create/templates/default/portal-x-change"),),
     )
     return dataclasses.replace(plain, **more)
 
@@ -68,24 +77,43 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+SYSTEM = SystemFacts(
+    team="search",
+    team_title="Search",
+    environment="prod",
+    environment_title="Production",
+    base_url="https://portal.example.org",
+)
+APIS = ("modeldeployments/pending", "modeldeployments/ready")
+MORE = {"system": lambda: render_system(SYSTEM)} | {
+    f"{case}-api": lambda case=case: render_api(facts(case.split("/")[0], **CASES[case])) for case in APIS
+}
+
+
+ALL = [*CASES, *MORE]
+
+
 def entity_of(case: str) -> dict[str, Any]:
+    if case in MORE:
+        made: dict[str, Any] = MORE[case]()
+        return made
     return render_entity(facts(case.split("/")[0], **CASES[case]))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ALL)
 def test_an_entity_is_the_golden_one(case: str) -> None:
     assert_golden(f"entities/{case}.json", json.dumps(entity_of(case), indent=2, ensure_ascii=False) + "\n")
 
 
 def test_every_golden_entity_is_made_by_a_case() -> None:
-    assert golden_files("entities") == {f"entities/{case}.json" for case in CASES}
+    assert golden_files("entities") == {f"entities/{case}.json" for case in ALL}
 
 
 @pytest.mark.node
 @pytest.mark.timeout(INSTALLING)
 def test_backstage_takes_all_golden_entities() -> None:
-    entities = [json.loads((FOLDER / "entities" / f"{case}.json").read_text()) for case in CASES]
-    assert dict(zip(CASES, refusals(entities), strict=True)) == dict.fromkeys(CASES)
+    entities = [json.loads((FOLDER / "entities" / f"{case}.json").read_text()) for case in ALL]
+    assert dict(zip(ALL, refusals(entities), strict=True)) == dict.fromkeys(ALL)
 
 
 def broken(**changes: Any) -> dict[str, Any]:
@@ -111,7 +139,11 @@ REFUSED = [
     ("KindValidator", broken(spec_owner=""), "nobody owns it"),
     ("KindValidator", broken(spec={"type": "x", "owner": "y"}), "a Component without lifecycle"),
     ("References", broken(spec_owner="group:default/"), "an owner that is no reference"),
+    ("References", broken(spec_owner="search"), "an owner that is read in another way elsewhere"),
+    ("References", broken(spec_system="search.prod"), "so is a System"),
     ("References", broken(metadata_annotations={}), "dropped by the catalog with a warning"),
+    ("KindValidator", {**entity_of("modeldeployments/ready-api"), "spec": {"type": "openapi"}}, "an API of nobody"),
+    ("KindValidator", {**entity_of("system"), "spec": {}}, "a System of nobody"),
 ]
 
 
@@ -150,7 +182,10 @@ odd_facts = st.builds(
     monthly=st.none() | odd,
     currency=odd,
     tags=st.lists(odd, max_size=4).map(tuple),
+    system=st.just("system:default/search.prod"),
+    claim=st.none() | st.builds(ClaimAt, odd, odd, odd, odd, odd, odd, st.sampled_from(["v1", "v2"]), odd),
 )
+odd_systems = st.builds(SystemFacts, odd, odd, odd, odd, st.just("https://portal.example.org/"))
 
 
 @pytest.mark.node
@@ -166,8 +201,19 @@ def test_backstage_takes_what_is_made_of_odd_texts() -> None:
         batch.append(json.loads(json.dumps(entity)))
         identity = (made_of.catalog_kind, made_of.name, made_of.team, made_of.environment, made_of.offering)
         named.setdefault(entity_ref(entity), set()).add(identity)
+        api = render_api(dataclasses.replace(made_of, api="openai"))
+        assert api is not None
+        batch.append(json.loads(json.dumps(api)))
+
+    @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(odd_systems)
+    def collect_systems(made_of: SystemFacts) -> None:
+        entity = render_system(made_of)
+        batch.append(json.loads(json.dumps(entity)))
+        named.setdefault(entity_ref(entity), set()).add((made_of.team, made_of.environment))
 
     collect()
+    collect_systems()
     said = refusals(batch)
     assert [(entity, refusal) for entity, refusal in zip(batch, said, strict=True) if refusal] == []
     assert [same for same in named.values() if len(same) > 1] == []

@@ -199,6 +199,7 @@ BAD_GOVERNANCE = [
     ("/spec/metering", ..., "/spec/metering", "required", "metering is said, even if it is nothing"),
     ("/spec/prices", ..., "/spec/prices", "required", "prices too: an unknown price is never free"),
     ("/spec/catalog/kind", "User", "/spec/catalog/kind", "not one of", "a catalog kind"),
+    ("/spec/catalog/api", "soap", "/spec/catalog/api", "not one of", "an API that nobody can describe"),
     ("/spec/naming/maxLength", 64, "/spec/naming/maxLength", "from 1 to 63", "longer than a label"),
     ("/spec/naming/derived/0", "{namespace}-x", "/spec/naming/derived/0", "no {name} in it", "derives nothing"),
     ("/spec/naming/derived/0", "{name}.{team}", "/spec/naming/derived/0", "{name} and {namespace} only", "placeholder"),
@@ -238,6 +239,24 @@ def test_a_wrong_governance_file_names_file_path_and_reason(
         load(governance=changed(GOVERNANCE, path, value))
     problem = caught.value.problems[0]
     assert (problem.file, problem.path) == ("offering.yaml", where), reason
+    assert part in problem.reason, reason
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "part", "reason"),
+    [
+        ("/spec/catalog/kind", "Resource", "can't be provided by a Resource", "Backstage's Resources provide no APIs"),
+        ("/spec/endpoint", {"host": "/status/endpoint/url"}, "name it as `url`", "its definition has to say where"),
+        ("/spec/endpoint", ..., "name it as `url`", "no endpoint at all"),
+    ],
+)
+def test_an_api_needs_a_component_and_an_address(path: str, value: Any, part: str, reason: str) -> None:
+    speaking = changed(GOVERNANCE, "/spec/catalog/api", "openai")
+    assert load(governance=speaking).catalog.api == "openai"
+    with pytest.raises(OfferingError) as caught:
+        load(governance=changed(speaking, path, value))
+    [problem] = caught.value.problems
+    assert (problem.file, problem.path) == ("offering.yaml", "/spec/catalog/api"), reason
     assert part in problem.reason, reason
 
 

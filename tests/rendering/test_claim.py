@@ -72,6 +72,7 @@ def test_the_claim_of_an_xrd_of_v2() -> None:
                 P + "offering-digest": "9" * 64,
                 P + "quote-monthly": "584.00",
                 P + "quote-currency": "EUR",
+                "terasky.backstage.io/exclude-from-catalog": "true",
             },
         },
         "spec": {**FACTS.spec, "crossplane": CORE},

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given
@@ -263,6 +264,27 @@ def test_entity_names_are_valid_and_different_without_regard_to_case(
     assert BACKSTAGE_NAME.fullmatch(first)
     assert first == names.entity_name(*one) == first.lower()
     assert (first == second) == (one == other)
+
+
+@given(one=st.tuples(*[written] * 2), other=st.tuples(*[written] * 2))
+def test_system_names_are_valid_and_different_without_regard_to_case(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    first, second = names.system_name(*one), names.system_name(*other)
+    assert BACKSTAGE_NAME.fullmatch(first)
+    assert first == names.system_name(*one) == first.lower()
+    assert (first == second) == (one == other)
+
+
+@given(parts=st.tuples(*[written] * 4), ids=st.tuples(st.uuids(), st.uuids()))
+def test_what_is_kept_apart_has_a_name_that_nobody_else_gets(
+    parts: tuple[str, str, str, str], ids: tuple[UUID, UUID]
+) -> None:
+    plain, *apart = [names.entity_name(*parts, apart=key) for key in ("", *map(str, ids))]
+    assert all(BACKSTAGE_NAME.fullmatch(name) for name in apart)
+    assert plain not in apart
+    assert (apart[0] == apart[1]) == (ids[0] == ids[1])
+    assert names.system_name(*parts[:2], apart="1.1") not in (plain, names.system_name(*parts[:2]))
 
 
 @given(parts=st.lists(label, min_size=4, max_size=4), data=st.data())

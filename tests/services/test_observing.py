@@ -272,7 +272,7 @@ def published(instance: Instance) -> dict[str, str]:
     """The portal's annotations of its catalog entry, once all that is due is published."""
     for row in OutboxRow.objects.filter(topic="publish", done_at=None).order_by("id"):
         publishing.publish(row)
-    entity = FeedEntity.objects.get(instance=instance).entity
+    entity = FeedEntity.objects.get(instance=instance, part="main").entity
     prefix = "portal.aiplatform.example.org/"
     found = entity["metadata"]["annotations"]  # type: ignore[index]
     return {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}

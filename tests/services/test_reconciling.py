@@ -25,7 +25,7 @@ from portal.mirroring import Mirror
 from portal.models import AuditEvent, Budget, Instance, OutboxRow, Pause, Quota, Request, SigningKey
 from portal.ports import RetryableError
 from portal.rendering.approval_token import APPROVAL
-from portal.services import approving, attesting, explaining, outbox, pausing, publishing, signing
+from portal.services import approving, attesting, explaining, feed, outbox, pausing, signing
 from portal.services.errors import Unavailable
 from tests.sample import actor, model_body
 from tests.services.deliveries import held, submit, work
@@ -236,7 +236,7 @@ def test_nothing_is_delivered_or_published_while_it_is_paused(plane: EmbeddedCon
     assert outbox.lease_due() == []
     assert OutboxRow.objects.filter(done_at=None, topic="apply", attempts=0).count() == 1
     with pytest.raises(Unavailable, match="is paused"):
-        publishing.snapshot()
+        feed.snapshot()
     mirror_looks(plane)
     assert Instance.objects.get(name="old").observed_at is None, "nor is anything recorded of it"
     assert run("--resume", "--by", "frank") == "embedded: goes on\n"

@@ -67,8 +67,8 @@ def day(*, null: bool = False) -> serializers.Field[Any, Any, Any, Any]:
     return serializers.DateField(allow_null=null)
 
 
-def uuid(*, null: bool = False) -> serializers.Field[Any, Any, Any, Any]:
-    return serializers.UUIDField(allow_null=null)
+def uuid(*, null: bool = False, help_text: str = "") -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.UUIDField(allow_null=null, help_text=help_text)
 
 
 def url(*, null: bool = False) -> serializers.Field[Any, Any, Any, Any]:

@@ -280,21 +280,29 @@ OFFERING: Json = {
         "type": "object",
         "properties": {"idleHours": {"type": "integer", "minimum": 1, "maximum": 72}},
     },
-    "catalog": {"kind": "Component", "type": "notebook", "lifecycle": "production"},
+    "catalog": {"kind": "Component", "type": "notebook", "lifecycle": "production", "api": None},
     "deprecation": None,
 }
 _ENTITY: Json = {
     "apiVersion": "backstage.io/v1alpha1",
     "kind": "Component",
-    "metadata": {"name": "search-dev-ranking"},
+    "metadata": {"name": "ranking.search.dev.notebooks", "namespace": "default"},
     "spec": {"type": "notebook", "lifecycle": "production", "owner": "group:default/search"},
 }
-ENTITIES: Json = {"entities": [_ENTITY], "cursor": "WyJjaGFuZ2VzIiwxMl0", "next": None, "complete": True}
+_FEED = "0b6f2a0e-93d1-4f43-9f57-0d8f6d3a6f10"
+ENTITIES: Json = {
+    "entities": [_ENTITY],
+    "cursor": "WyJjaGFuZ2VzIiwxMl0",
+    "next": None,
+    "complete": True,
+    "feed": _FEED,
+}
 CHANGES: Json = {
     "upserted": [_ENTITY],
-    "removed": ["component:default/search-dev-old"],
+    "removed": ["component:default/old.search.dev.notebooks", "api:default/old.search.dev.notebooks"],
     "cursor": "WyJjaGFuZ2VzIiwxNF0",
     "more": False,
+    "feed": _FEED,
 }
 FLEET: Json = {
     "items": [

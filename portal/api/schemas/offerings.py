@@ -26,7 +26,9 @@ Offering = shape(
     apiVersion=text(),
     digest=text(),
     schema=AnyObject(help_text="The JSON schema of `spec`"),
-    catalog=shape("CatalogShape", kind=text(), type=text(), lifecycle=text())(),
+    catalog=shape(
+        "CatalogShape", kind=text(), type=text(), lifecycle=text(), api=text(null=True, choices=["openai"])
+    )(),
     deprecation=shape("Deprecation", message=text(), after=day())(allow_null=True),
 )
 LIST = operation(

@@ -18,6 +18,8 @@ const policies = [
   new model.FieldFormatEntityPolicy(),
 ];
 const kinds = {
+  API: model.apiEntityV1alpha1Validator,
+  System: model.systemEntityV1alpha1Validator,
   Component: model.componentEntityV1alpha1Validator,
   Resource: model.resourceEntityV1alpha1Validator,
 };
@@ -30,7 +32,16 @@ async function checkKind(entity) {
 }
 
 function checkReferences(entity) {
-  model.parseEntityRef(entity.spec.owner, { defaultKind: 'Group', defaultNamespace: 'default' });
+  // Written in full: what is left out is taken from where the reader is.
+  const full = (ref, kind) => {
+    const { kind: named, namespace, name } = model.parseEntityRef(ref);
+    if (named.toLowerCase() !== kind || model.stringifyEntityRef({ kind, namespace, name }) !== ref) {
+      throw new Error(`${ref} is not written as ${kind}:namespace/name`);
+    }
+  };
+  full(entity.spec.owner, 'group');
+  if (entity.spec.system) full(entity.spec.system, 'system');
+  for (const ref of entity.spec.providesApis ?? []) full(ref, 'api');
   for (const key of [model.ANNOTATION_LOCATION, model.ANNOTATION_ORIGIN_LOCATION]) {
     model.parseLocationRef(entity.metadata.annotations?.[key]);
   }
