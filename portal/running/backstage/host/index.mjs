@@ -19,9 +19,7 @@ backend.add(import('@roadiehq/scaffolder-backend-module-http-request'));
 backend.add(import('@backstage/plugin-notifications-backend'));
 
 // The project's own: catalog provider, status processor, scaffolder actions. Its folder is beside this file.
-if (process.env.BACKSTAGE_WITHOUT_MODULE !== 'true') {
-  backend.add(import(createRequire(import.meta.url).resolve('./backend-module')));
-}
+backend.add(import(createRequire(import.meta.url).resolve('./backend-module')));
 
 // A plugin that does not come up must end the process: what is left of the others would keep it alive.
 await backend.start().catch(error => {
