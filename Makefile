@@ -5,7 +5,7 @@ FUNCTION := crossplane/composition-function
 # What is not in test-fast: see the markers in pyproject.toml.
 SLOW := slow or demo or browser or go or node or crossplane or backstage
 
-.PHONY: demo serve crossplane backstage test test-crossplane test-fast check format lock clean
+.PHONY: demo serve crossplane backstage test test-backstage test-crossplane test-fast check format lock clean
 .DELETE_ON_ERROR:
 
 # The whole path with sample teams, then it keeps serving. ONCE=1 ends after the table.
@@ -26,17 +26,21 @@ crossplane: .venv/installed-crossplane
 backstage: $(EMBEDDED)
 	$(BIN)/python manage.py backstage
 
-# Everything. What needs a real Crossplane stays together in one process, and so do the other slow tests; the rest runs
-# beside them. Needs Go 1.26; builds once, for a quarter of an hour.
+# All but what needs a real Crossplane or a running Backstage. The slow tests stay together in one process, the others run
+# beside them.
 test: check
-	$(BIN)/python manage.py crossplane --build-only
 	$(BIN)/python manage.py backstage --install-only
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-# Of these only those on a real Crossplane and two workload clusters.
+# With a real Backstage backend in front of the portal.
+test-backstage: .venv/installed-dev
+	$(BIN)/python manage.py backstage --install-only
+	$(BIN)/python -m pytest -m "backstage and not crossplane"
+
+# On a real Crossplane and two workload clusters. Needs Go 1.26; builds once, for a quarter of an hour.
 test-crossplane: .venv/installed-dev
 	$(BIN)/python manage.py crossplane --build-only
-	$(BIN)/python -m pytest -m crossplane
+	$(BIN)/python -m pytest -m "crossplane and not backstage" --ignore=tests/benchmarks
 
 # Under two minutes, without Go, Node.js or a browser.
 test-fast: .venv/installed-dev
@@ -49,6 +53,7 @@ check: .venv/installed-dev
 	$(BIN)/mypy --config-file $(FUNCTION)/pyproject.toml --cache-dir .cache/mypy $(FUNCTION)/composition_function
 	PYTHONPATH=$(FUNCTION) $(BIN)/lint-imports .importlinter
 	DATABASE_URL=none $(BIN)/python manage.py makemigrations --check --dry-run
+	DATABASE_URL=none $(BIN)/python manage.py build_templates --check
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --quiet --fix .

@@ -172,6 +172,29 @@ class Directory(Protocol):
         """The person of a reference (user:default/ada); None: there is nobody. Complete, or RetryableError."""
 
 
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """What people are told. Recipients are references of the directory (user:default/ada, group:default/search: all in
+    it and in groups below); `exclude` those who are left out of groups. `scope` names what it is about: of one scope
+    nobody has two."""
+
+    recipients: tuple[str, ...]
+    title: str
+    description: str
+    link: str  # http or https
+    topic: str
+    scope: str
+    severity: str = "normal"  # critical, high, normal, low
+    exclude: tuple[str, ...] = ()
+
+
+class Notifier(Protocol):
+    """Tells people. Has a timeout and raises only PortError."""
+
+    def send(self, notification: Notification) -> None:
+        """Tell them, once per scope however often it is called. TerminalError `notification-refused`: never will be."""
+
+
 class Deliver(Protocol):
     """The writing half of a control plane. Every call has a timeout and raises only PortError."""
 

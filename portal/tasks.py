@@ -11,11 +11,20 @@ from collections.abc import Callable
 
 import structlog
 
-from portal.adapters import control_plane
+from portal.adapters import backstage, control_plane
 from portal.celery import app
 from portal.models import OutboxRow
 from portal.ports import RetryableError
-from portal.services import delivering, drifting, housekeeping, outbox, publishing, reapplying
+from portal.services import (
+    delivering,
+    drifting,
+    housekeeping,
+    notices,
+    notifying,
+    outbox,
+    publishing,
+    reapplying,
+)
 
 log = structlog.get_logger()
 
@@ -32,11 +41,16 @@ def _reapply(row: OutboxRow) -> None:
     reapplying.reapply(row, control_plane)
 
 
+def _notify(row: OutboxRow) -> None:
+    notifying.notify(row, backstage.notifier())
+
+
 TOPICS: dict[str, Callable[[OutboxRow], None]] = {
     "apply": _apply,
     "delete": _delete,
     "publish": publishing.publish,
     reapplying.TOPIC: _reapply,
+    notices.TOPIC: _notify,
 }
 
 
@@ -83,6 +97,8 @@ def _again(row: OutboxRow, error: RetryableError) -> str:
         return "postponed"
     if row.topic == "publish":
         publishing.give_up(row, str(error))
+    elif row.topic == notices.TOPIC:
+        notifying.give_up(row, str(error))
     elif row.topic == reapplying.TOPIC:
         reapplying.give_up(row, error)
     else:

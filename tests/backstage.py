@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import httpx
 import psycopg
 import pytest
+import yaml
 from django.conf import settings
 
 from portal.rendering.names import ANNOTATION_PREFIX
@@ -54,6 +55,19 @@ def until(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(0.1)
     return found
+
+
+def _values(name: str, spec: Object) -> Object:
+    """What a person fills into a template that requests something for team search in dev."""
+    return {"team": "group:default/search", "environment": "dev", "name": name, "reason": "a test", **spec}
+
+
+MODEL: Object = yaml.safe_load((SAMPLE.parent / "requests.yaml").read_text(encoding="utf-8"))["small-model"]["spec"]
+# By offering: what its template is filled in with, for a name.
+VALUES: dict[str, Callable[[str], Object]] = {
+    "modeldeployments": lambda name: _values(name, {"regions": [], **MODEL}),
+    "vectordatabases": lambda name: _values(name, {"regions": [], **database(name)["spec"]}),
+}
 
 
 @dataclass(frozen=True)

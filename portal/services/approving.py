@@ -18,7 +18,7 @@ from portal.domain.decision import StageDemand
 from portal.domain.lifecycle import RequestState, Verb
 from portal.domain.schema import Problem
 from portal.models import DecisionRecord, Request, Stage, Team, Vote
-from portal.services import deciding, journal, locks, setting_up, submitting, transitions
+from portal.services import deciding, journal, locks, notices, setting_up, submitting, transitions
 from portal.services.access import Actor, ownership, request_for
 from portal.services.errors import Conflict, Forbidden, InvalidInput
 
@@ -53,6 +53,8 @@ def vote(
             transitions.move(request, Verb.REJECT, actor=acting.user, data={"stage": stage.code})
         elif open_stage(request) is None:
             _conclude(request, chain, acting)
+        elif open_stage(request) != stage:
+            notices.put(request, notices.WAITS)
     return request
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from portal.domain.lifecycle import RequestState, Verb
 from portal.models import OutboxRow, Request
-from portal.services import approving, durations, feed, locks, transitions
+from portal.services import approving, durations, feed, locks, notices, transitions
 
 KEEP_DONE = dt.timedelta(days=7)
 KEEP_REMOVED = dt.timedelta(days=30)
@@ -38,4 +39,5 @@ def tidy() -> None:
     now = timezone.now()
     feed.forget_removed(now - KEEP_REMOVED)
     durations.forget_old()
-    OutboxRow.objects.filter(done_at__lt=now - KEEP_DONE).exclude(outcome="failed").delete()
+    done = OutboxRow.objects.filter(done_at__lt=now - KEEP_DONE)
+    done.exclude(~Q(topic=notices.TOPIC), outcome="failed").delete()  # a failure elsewhere waits for somebody

@@ -14,7 +14,7 @@ from django.utils import timezone
 from portal.domain.decision import APPLIED, CHANGES
 from portal.domain.lifecycle import InstancePhase, RequestState, Verb, next_state
 from portal.models import Instance, Request
-from portal.services import durations, holding, journal, outbox
+from portal.services import durations, holding, journal, notices, outbox
 
 DELIVERING = RequestState.DELIVERING.value
 ENDED_UNDELIVERED = {
@@ -51,6 +51,7 @@ def move(
         request=request,
         data={"from": before, "to": request.state, **(data or {})},
     )
+    notices.step(request, before, verb)
     if request.state in ENDED_UNDELIVERED or (request.state == RequestState.SUPERSEDED and before != DELIVERING):
         give_back(request)
 

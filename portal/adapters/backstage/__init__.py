@@ -1,4 +1,4 @@
-"""The wires to Backstage: whose token it is, who people are.
+"""The wires to Backstage: whose token it is, who people are, what they are told.
 
 In charge of: making each of them from the settings. Not in charge of: what a person may do (services).
 """
@@ -10,6 +10,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from portal.adapters.backstage.directory import BackstageDirectory
+from portal.adapters.backstage.notifications import BackstageNotifier
 from portal.adapters.backstage.tokens import Tokens
 
 
@@ -28,4 +29,16 @@ def directory() -> BackstageDirectory:
     return BackstageDirectory(settings.BACKSTAGE_URL, settings.BACKSTAGE_TOKEN, settings.BACKSTAGE_PERSON_ID)
 
 
-__all__ = ["directory", "tokens"]
+@lru_cache(maxsize=4)
+def _notifier(url: str, token: str) -> BackstageNotifier:
+    return BackstageNotifier(url, token)
+
+
+def notifier() -> BackstageNotifier | None:
+    """Backstage's notifications; None where there is no Backstage, or no token to show it."""
+    if not settings.BACKSTAGE_URL or not settings.BACKSTAGE_TOKEN:
+        return None
+    return _notifier(settings.BACKSTAGE_URL, settings.BACKSTAGE_TOKEN)
+
+
+__all__ = ["directory", "notifier", "tokens"]

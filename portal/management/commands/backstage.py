@@ -21,7 +21,7 @@ EXAMPLE = (
     'TOKEN=$(curl -s -H \'x-local-user: ada\' {url}/api/auth/local/refresh | sed \'s/.*"token":"\\([^"]*\\)".*/\\1/\')',
     "curl -s -H \"Authorization: Bearer $TOKEN\" '{url}/api/catalog/entities/by-query?filter=kind=template'",
     "curl -s -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' {url}/api/scaffolder/v2/tasks \\",
-    "  -d @scaffolder-templates/examples/vectordatabase.json",
+    "  -d @portal/demo/backstage-task.json",
     'curl -s -H "Authorization: Bearer $TOKEN" {url}/api/scaffolder/v2/tasks/ID/events',
 )
 

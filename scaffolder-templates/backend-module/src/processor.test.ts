@@ -4,7 +4,7 @@ import { entity } from './fake-portal.test.helper';
 import { PortalStateProcessor, STATUS_TYPE } from './processor';
 import { PROVIDED_BY, PROVIDER } from './provider';
 
-const P = 'aiplatform.example.org';
+const P = 'portal.aiplatform.example.org';
 const processed = async (annotations: Record<string, string>, more: object = {}) =>
   (await new PortalStateProcessor().postProcessEntity({ ...entity('a', annotations), ...more } as any)) as any;
 

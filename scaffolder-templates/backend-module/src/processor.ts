@@ -3,7 +3,7 @@ import { Entity } from '@backstage/catalog-model';
 import { CatalogProcessor } from '@backstage/plugin-catalog-node';
 import { PROVIDED_BY, PROVIDER } from './provider';
 
-const PREFIX = 'aiplatform.example.org';
+const PREFIX = 'portal.aiplatform.example.org';
 export const STATUS_TYPE = `${PREFIX}/state`;
 const LEVELS: Record<string, 'info' | 'warning' | 'error'> = {
   Ready: 'info',
