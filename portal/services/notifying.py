@@ -1,7 +1,7 @@
 """Tells people what waits for them and how their requests go on.
 
-In charge of: whom, and in which words. Not in charge of: when (notices), or how it is sent (adapters, handed in). Nobody is
-asked to vote on their own request: the same rules as for a vote say whom to ask.
+In charge of: whom, and in which words. Not in charge of: when (notices), or how it is sent (adapters, handed in).
+Nobody is asked to vote on their own request: the same rules as for a vote say whom to ask.
 """
 
 from __future__ import annotations
