@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.domain.offerings import Offering
 from portal.rendering.templates import files
-from portal.rendering.templates.form import FILE, Hints, HintsError, parse_hints
+from portal.rendering.templates.form import FORMS, Hints, HintsError, parse_hints
 from portal.services import loading
 from portal.services.errors import ServiceError
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, check: bool, to: Path, **options: Any) -> None:
         try:
             offerings = [offering for offering, _ in loading.read_offerings(settings.OFFERINGS_PATH)]
-            built = files([(offering, _hints(offering)) for offering in offerings])
+            built = files([(offering, _hints(offering, to)) for offering in offerings])
         except ServiceError as error:
             raise CommandError(error.message) from None
         except HintsError as error:
@@ -50,13 +50,12 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(built)} files, {len(wrong)} written, {len(extra)} removed")
 
 
-def _hints(offering: Offering) -> Hints:
-    """What stands beside offering.yaml about its form, if anything does."""
-    for root in settings.OFFERINGS_PATH:
-        path = root / offering.name / FILE
-        if path.exists():
-            return parse_hints(path.read_text(encoding="utf-8"), f"{offering.name}/{FILE}", offering)
-    return Hints()
+def _hints(offering: Offering, folder: Path) -> Hints:
+    """What is said of its form beside the templates, if anything is."""
+    path = folder / FORMS / f"{offering.name}.yaml"
+    if not path.exists():
+        return Hints()
+    return parse_hints(path.read_text(encoding="utf-8"), f"{FORMS}/{path.name}", offering)
 
 
 def _read(path: Path) -> str | None:

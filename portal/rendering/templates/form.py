@@ -16,7 +16,7 @@ from portal.domain.draft import MAX_REASON
 from portal.domain.offerings import Offering
 from portal.domain.schema import validator_for
 
-FILE = "form.yaml"
+FORMS = "forms"  # the folder of hints, a file for each offering
 KEPT = (
     "title",
     "description",
@@ -64,7 +64,7 @@ _SHAPE: dict[str, Any] = {
 
 
 class HintsError(ValueError):
-    """form.yaml is wrong; the message names file, place and reason."""
+    """A file of hints is wrong; the message names file, place and reason."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class SpecPage:
 
 
 def parse_hints(text: str, source: str, offering: Offering) -> Hints:
-    """The hints in form.yaml. Raises HintsError where they name what the schema doesn't have."""
+    """The hints in a file. Raises HintsError where they name what the schema doesn't have."""
     try:
         file = strict_yaml.parse(text, source)
     except strict_yaml.StrictYamlError as error:
