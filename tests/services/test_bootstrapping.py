@@ -25,6 +25,7 @@ def written(folder: Path, content: dict[str, Any]) -> Path:
         **content,
         "bundle": str(policies / "default.yaml"),
         "prices": str(policies / "sample-prices.csv"),
+        "directory": str(policies / "sample-directory.yaml"),
     }
     path = folder / "first.yaml"
     path.write_text(strict_yaml.dump(content))
