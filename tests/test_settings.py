@@ -31,6 +31,12 @@ WRONG = [
     ("BROKER_URL", "amqp://host", "redis://", "a broker of another protocol"),
     ("SECRET_KEY", "short", "at least 32 characters", "a guessable key"),
     ("PUBLIC_URL", "portal.example.org", "https://", "no scheme"),
+    ("BACKSTAGE_URL", "ftp://backstage.example.org", "https://", "another scheme"),
+    ("BACKSTAGE_APP_URL", "backstage.example.org", "https://", "no scheme"),
+    ("BACKSTAGE_TOKEN", "short", "at least 16 characters", "a guessable token"),
+    ("BACKSTAGE_PLUGINS", "scaffolder,,x", "words separated by commas", "an empty item"),
+    ("DIRECTORY_TTL_SECONDS", "0", "seconds from 1 to 86400", "each call would ask Backstage"),
+    ("DIRECTORY_STALE_SECONDS", "for ever", "seconds from 1 to 604800", "rights without an end"),
     ("PUBLIC_URL", "https://portal.example.org/ x", "https://", "a blank"),
     ("ALLOWED_HOSTS", "a,,b", "words separated by commas", "an empty item"),
     ("DEBUG", "off", "true, false, 1 or 0", "a word that Python takes for true"),
@@ -71,12 +77,13 @@ def test_a_wrong_value_names_variable_value_and_what_is_allowed(
     message = str(caught.value)
     assert name in message, reason
     assert allowed in message, reason
-    if name != "SECRET_KEY":
+    if name not in {"SECRET_KEY", "BACKSTAGE_TOKEN"}:
         assert value in message, reason
 
 
 def test_every_variable_whose_values_are_limited_has_a_wrong_value_here() -> None:
     free = {"PORTAL_STATE_DIR", "PORTAL_CACHE", "FLEET_PATH", "HTTP_BIND"}  # any text is a path or a host name
+    free.add("BACKSTAGE_PERSON_ID")  # or an annotation
     tested = {wrong[0] for wrong in WRONG} | {"OUTBOX_BACKOFF_SECONDS", "OUTBOX_BACKOFF_LIMIT_SECONDS"}
     tested |= {"WORKER_CONCURRENCY", "STUCK_AFTER_SECONDS"}
     assert {variable.name for variable in VARIABLES} == tested | free
@@ -190,6 +197,7 @@ def test_only_settings_reads_the_environment() -> None:
     """Elsewhere it may be handed on whole to a process that is started, never looked into."""
     allowed = {"portal/settings.py", "portal/running/plan.py", "portal/running/postgres.py"}
     allowed |= {"portal/running/crossplane/golang.py", "portal/running/crossplane/plan.py"}
+    allowed |= {"portal/running/backstage/plan.py"}
     setdefault = re.compile(r'os\.environ\.setdefault\("DJANGO_SETTINGS_MODULE", "portal\.settings"\)')
     for path in sorted((ROOT / "portal").rglob("*.py")):
         name = str(path.relative_to(ROOT))

@@ -80,7 +80,8 @@ def _bare(count: int, spec: dict[str, object]) -> Callable[[], object]:
         {
             "request": {**facts, "labels": {"tier": "prod"}, "reason": ""},
             "usage": {"gpu.l4": {"before": 0, "after": 1, "limit": 4}},
-            "cost": {"before": 0, "after": 58400, "delta": 58400},
+            "takes": {"gpu.l4": {"before": 0, "after": 1}},
+            "cost": {"before": 0, "after": 58400, "delta": 58400, "monthly": 58400},
             "spec": spec,
         }
     )

@@ -43,7 +43,7 @@ def files(offerings: Iterable[tuple[Offering, form.Hints]]) -> dict[str, str]:
 
 
 def name_of(verb: str, offering: str, flavour: Flavour = "http") -> str:
-    """A template's name: `portal-modeldeployments-request`; `offering` is "" where it is for all."""
+    """A template's name, such as portal-OFFERING-request; `offering` is "" where it is for all."""
     parts = ["portal", *([offering] if offering else []), verb, *(["actions"] if flavour == "actions" else [])]
     return "-".join(parts)
 
