@@ -180,6 +180,8 @@ class Scenario:
         while time.monotonic() < deadline:
             found = {}
             for entity in self._entities():
+                if entity["kind"] not in ("Component", "Resource"):
+                    continue  # the APIs and Systems beside them have no state of their own
                 state = entity["metadata"]["annotations"]["portal.aiplatform.example.org/state"]
                 key = (entity["kind"], entity["spec"]["type"], state)
                 found[key] = found.get(key, 0) + 1
